@@ -6,7 +6,7 @@
 //! * [`token`] manages the administrators' credential.
 //! * [`http`] contains the parts that all ports share.
 //!
-//! A server passes a view of its state and the operations that commands request
+//! A server passes this crate a view of its state, and the operations that commands request
 //! ([`served::Served`]). This crate contains no logic of consensus.
 
 // Requests and answers come from other programs, so nothing in them may cause a panic.

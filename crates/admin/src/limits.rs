@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Maximum number of concurrent queries of the change history. Others wait. Each answer may use
-/// about 20 MiB while it is written.
+/// Maximum number of concurrent queries of the change history. Further queries wait. Each answer
+/// may use about 20 MiB while it is written.
 pub(crate) const HISTORY_QUESTIONS_MAX: usize = 4;
 
-/// Maximum number of concurrent feeds of the change history: half of the connections to the admin
-/// server, so that it can still answer queries.
+/// Maximum number of concurrent feeds of the change history: half of the requests that the admin
+/// server answers at a time, so that it can still answer other requests.
 pub(crate) const FEEDS_MAX: usize = HTTP_CONNECTIONS_MAX / 2;
 
 /// Maximum number of pages of a feed that wait for a slow reader. Each contains about 256 KiB of
@@ -30,7 +30,7 @@ pub(crate) const HTTP_QUEUED_MAX: usize = 64;
 pub(crate) const HTTP_WAITING_MAX: usize = 256;
 
 /// Time for a client to read an answer while other requests wait for a slot. One second is added
-/// for each MiB.
+/// for each MiB of the answer.
 pub(crate) const HTTP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum of [`HTTP_PATIENCE`], including the additions for long answers.
@@ -54,12 +54,12 @@ pub(crate) const HTTP_PIECE_BYTES: usize = 64 << 10;
 /// for a long listing, and two for other requests.
 pub(crate) const ADMIN_THREADS: usize = 7;
 
-/// Maximum time for a page of the change history. The page then contains the position at which to
-/// continue.
+/// Maximum time for reading a page of the change history. After this time, the page ends and
+/// contains the position at which to continue.
 pub(crate) const HISTORY_PAGE_TIME: Duration = Duration::from_millis(250);
 
-/// Maximum time for a page of a search in the tree. The page then contains the position at which to
-/// continue.
+/// Maximum time for a page of a search in the tree. After this time, the page ends and contains the
+/// position at which to continue.
 pub(crate) const SEARCH_PAGE_TIME: Duration = Duration::from_millis(250);
 
 /// Maximum number of search results in a page.
@@ -87,8 +87,8 @@ pub(crate) const HTTP_PIECES_MAX: usize = 4;
 /// Maximum wait for the name resolution of the address of a port.
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum time for a query to another member for the console. A slower member counts as
-/// unreachable.
+/// Time within which another member must answer a query for the console. A slower member counts as
+/// unreachable, but its query continues.
 pub(crate) const MEMBER_REPORT_TIME: Duration = Duration::from_millis(1_500);
 
 /// Time after which a query to another member is ended. It applies separately to the connection and
@@ -101,8 +101,8 @@ pub(crate) const MEMBER_ANSWER_BYTES_MAX: usize = 16 << 10;
 /// Maximum number of events in the timeline of the ensemble.
 pub(crate) const ENSEMBLE_EVENTS_MAX: usize = 64;
 
-/// Number of observed transactions of the leader from which the lag of members is computed. Each
-/// query observes one transaction.
+/// Maximum number of observed zxids of the leader from which the lag of members is computed. Each
+/// report from the leader adds at most one zxid.
 pub(crate) const LEADER_ZXIDS_MAX: usize = 64;
 
 /// Number of series of figures that the console keeps. Each has a value for every step.
@@ -126,13 +126,13 @@ pub(crate) const FIGURES_DAY: usize = 24 * 60;
 /// Maximum size in bytes of another member's answer to a visitor's query.
 pub(crate) const VISITOR_ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Maximum number of concurrent queries to other members for visitors; others wait.
+/// Maximum number of concurrent queries to other members for visitors. Further queries wait.
 pub(crate) const VISITOR_QUERIES_MAX: usize = 4;
 
-/// Maximum number of open pages per member.
+/// Maximum number of visits (open pages of the console) per member.
 pub(crate) const VISITS_MAX: usize = 128;
 
-/// Maximum number of open pages per address, so that one address cannot use all of them.
+/// Maximum number of visits per client address, so that one address cannot use all of them.
 pub(crate) const VISITS_OF_ADDRESS_MAX: usize = VISITS_MAX / 2;
 
 /// Idle time in ms after which a visit expires. A background tab sends a request every minute.
@@ -150,7 +150,7 @@ pub(crate) const DATA_BYTES_PIECE: usize = 1 << 20;
 /// Number of children in a page.
 pub(crate) const CHILDREN_PAGE: usize = 200;
 
-/// Maximum number of long lists of children that sessions keep for requests of further pages. A
+/// Maximum number of long lists of children that sessions keep for requests for further pages. A
 /// list of a million children takes about 50 MiB.
 pub(crate) const CHILDREN_LISTS_MAX: usize = 2;
 

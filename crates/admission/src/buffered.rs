@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::limits::{HELD_BYTES_MAX, HELD_BYTES_OF_EACH};
 
 /// Step in which the bytes of a connection are counted. A connection that holds less than one step
-/// is not counted, so most connections never touch the shared counter.
+/// is not counted, so most connections never change the shared counter.
 const STEP: usize = 4 << 10;
 
 /// Number of bytes held by all connections: requests that wait for their turn, and unwritten
@@ -52,8 +52,9 @@ impl BufferReservation {
         self.counted = counted;
     }
 
-    /// Returns the number of bytes that the connection may hold, which is at most `max`. The result
-    /// is never zero, because the server could otherwise stop serving requests.
+    /// Returns the number of bytes that the connection may hold, which is at most `max`. Even if
+    /// all bytes are in use, a connection may hold [`HELD_BYTES_OF_EACH`], because the server could
+    /// otherwise stop serving requests.
     #[inline]
     pub fn allowed(&self, max: usize) -> usize {
         self.total.free().max(HELD_BYTES_OF_EACH).min(max)

@@ -21,7 +21,7 @@ pub struct AuthFailures {
 #[derive(Default)]
 struct FailureWindows {
     by_address: HashMap<IpAddr, FailureWindow>,
-    /// Start of each minute, oldest first.
+    /// Start of the minute of each address, oldest first.
     oldest_first: VecDeque<(u64, IpAddr)>,
 }
 
@@ -29,7 +29,6 @@ struct FailureWindow {
     failures: u32,
 }
 
-/// Length of a minute.
 const MINUTE_MS: u64 = 60_000;
 
 impl AuthFailures {

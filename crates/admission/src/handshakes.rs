@@ -52,7 +52,7 @@ impl TokenBucket {
         true
     }
 
-    /// Returns the number of tokens that are missing from a full bucket.
+    /// Returns the number of tokens that would fill the bucket.
     pub fn deficit(&self) -> u32 {
         self.settings
             .tokens
@@ -60,7 +60,7 @@ impl TokenBucket {
             .saturating_sub(self.tokens)
     }
 
-    /// Returns the share of handshakes that are randomly refused.
+    /// Returns the probability, from 0 to 1, that a handshake is refused at random.
     pub fn drop_probability(&self) -> f64 {
         self.drop_probability
     }

@@ -50,7 +50,7 @@ impl LargeRequests {
     }
 
     /// Admits a request of `bytes`, with its memory reservation if it needs one. Returns `None` if
-    /// the request is not large.
+    /// the request neither exceeds the configured threshold nor has a memory reservation.
     ///
     /// # Errors
     /// If the request would exceed the configured limit (`largeRequestMaxBytes`).

@@ -30,9 +30,9 @@ pub struct Ledger {
     pub request_throttle: RequestThrottle,
     /// Limits on the bytes of requests in the pipeline.
     pub large_requests: LargeRequests,
-    /// Memory for requests that have been read but not yet submitted.
+    /// Memory for large requests that have not been submitted yet.
     pub large_frames: MemoryBudget,
-    /// Memory for replies that have been encoded but not yet written.
+    /// Memory for large replies that have not been written yet.
     pub large_replies: MemoryBudget,
     /// Other bytes that connections hold.
     pub buffered: Arc<BufferedBytes>,

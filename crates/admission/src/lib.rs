@@ -13,7 +13,7 @@
 //! | [`Budgets`] | requests and bytes per second, watches, ephemerals | address, identity |
 //!
 //! The crate contains no sockets, threads or clocks. The time is an argument, in ms of a monotonic
-//! clock. A wait is a future without a timeout, or one for which the caller provides the sleep.
+//! clock. A future that waits does not have a timeout, or uses a sleep that the caller provides.
 
 mod budgets;
 mod buffered;

@@ -6,8 +6,8 @@ use std::time::Duration;
 /// this size is produced alone.
 pub const LARGE_REPLIES_BYTES: usize = 16 << 20;
 
-/// Maximum total size in bytes of the large requests that have been read on all connections but not
-/// yet submitted. Such requests are incomplete, wait for a permit of the pipeline, or are reads
+/// Maximum total size in bytes of the large requests of all connections that have not been
+/// submitted yet. Such requests are incomplete, wait for a permit of the pipeline, or are reads
 /// that wait for their turn.
 pub const LARGE_FRAMES_BYTES: usize = 4 << 20;
 

@@ -20,7 +20,7 @@ pub struct MemoryBudget {
 /// Reservation of memory. Dropping it releases the bytes.
 #[derive(Debug)]
 pub struct MemoryReservation {
-    /// Number of requested bytes. It may exceed the total.
+    /// Number of requested bytes. It may exceed the whole budget.
     pub bytes: usize,
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -57,7 +57,7 @@ impl MemoryBudget {
     }
 
     /// Waits until `bytes` can be reserved. The oldest waiter is served first. A request for more
-    /// than the total receives the total.
+    /// than the whole budget receives the whole budget.
     pub async fn take(&self, bytes: usize) -> MemoryReservation {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let _waiting = WaitGuard(&self.waiting);

@@ -32,8 +32,8 @@ impl Permits {
 
     /// Waits for `count` permits. The oldest waiter is served first.
     pub async fn take(&self, count: u32) {
-        // The semaphore is never closed, so an error cannot occur. Without permits, only the count
-        // of requests would be wrong.
+        // The semaphore is never closed, so an error cannot occur. After an error, the requests
+        // would be submitted without permits, and only their count would be wrong.
         if let Ok(permits) = self.semaphore.acquire_many(count).await {
             permits.forget();
         }

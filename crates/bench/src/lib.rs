@@ -1,10 +1,10 @@
 //! `zoarium bench`: a load generator for every server with ZooKeeper's protocol.
 //!
 //! The generator shares its machine with the measured server, so it must be cheap. Requests are
-//! copied from templates. Each session keeps its pipeline full, with one write and one read per
-//! turn (`session`). Each thread is one event loop with separate statistics (`rounds`). The clock
-//! is read once for a whole batch. `bench echo` and `bench fsync` measure the limits of the machine
-//! itself (`machine`).
+//! copied from templates. Each session keeps its pipeline full, with one write and one read of the
+//! socket per turn (`session`). Each thread is one event loop with separate statistics (`rounds`).
+//! The clock is read once for a whole batch. `bench echo` and `bench fsync` measure the limits of
+//! the machine itself (`machine`).
 //!
 //! A comparison (`rounds::compare`) runs two servers in turns, because the figures of two separate
 //! runs on a shared machine are hardly comparable. Other programs use [`mod@measure`].

@@ -71,12 +71,12 @@ pub struct MeasureSettings<'a> {
     /// Number of rounds and their duration. A load with a fixed number of operations or znodes has
     /// one round, without a duration.
     pub turns: &'a TurnsArgs,
-    /// Znode whose descendants the loads use and do not delete. By default, each load creates a new
+    /// Znode whose descendants the loads use and do not delete. If `None`, each load creates a new
     /// root znode and deletes it afterwards.
     pub root: Option<&'a str>,
 }
 
-/// Returns the target of `--server` and, if `--versus` is given, its target.
+/// Returns the target of `--server` and, if `--versus` is given, the target of `--versus`.
 ///
 /// # Errors
 /// If no server is named, a process does not exist, or a file of the TLS settings or the login

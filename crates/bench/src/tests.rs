@@ -19,7 +19,7 @@ fn echo_server() -> String {
     echo_server_with(None)
 }
 
-/// Starts an echo server. With a log, it syncs writes.
+/// Starts an echo server, which syncs writes to the log if there is one.
 fn echo_server_with(log: Option<echo::Log>) -> String {
     let serving = echo::Serving::new(100, log);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -176,7 +176,8 @@ fn a_port_without_a_listener_is_an_error() {
 fn a_refusal_by_the_server_is_explained() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // The server closes the connection without a reset, as it does with too many connections.
+    // This server closes every connection without a reset, as servers do if a client has too many
+    // connections.
     thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let _ = stream.shutdown(Shutdown::Write);
@@ -207,13 +208,14 @@ fn shake_hands(stream: &mut TcpStream, timeout_ms: i32) {
     let _ = stream.write_all(&out);
 }
 
-/// Completes a handshake, and closes after the first request.
+/// Completes a handshake, and closes the connection after the first request.
 fn quit_after_the_first_request(mut stream: TcpStream) {
     shake_hands(&mut stream, 30_000);
     let _ = stream.read(&mut [0; 1024]);
 }
 
-/// Returns the xid of the next request, or `None` after a closeSession.
+/// Returns the xid of the next request, or `None` if the request is closeSession or the connection
+/// has ended.
 fn next_xid(stream: &mut TcpStream) -> Option<i32> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).ok()?;
@@ -250,7 +252,7 @@ fn a_late_ping_reply_does_not_count_as_a_reply_of_the_load() {
     thread::spawn(move || {
         let (mut first, _) = listener.accept().unwrap();
         shake_hands(&mut first, 30);
-        // The load begins when the second session is open, too.
+        // Waits for a ping. The load begins only after the second session has been opened.
         let mut length = [0; 4];
         first.peek(&mut length).unwrap();
         let (mut second, _) = listener.accept().unwrap();

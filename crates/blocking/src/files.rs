@@ -115,8 +115,8 @@ pub fn is_restricted(dir: &Path) -> bool {
     fs::metadata(dir).is_ok_and(|metadata| mode(metadata) & !dir_mode() == 0)
 }
 
-/// Removes from a file or directory the permissions that a new one would not have. Used for files
-/// that other libraries create.
+/// Removes the permissions that a new file or directory would not have. Used for files that other
+/// libraries create.
 ///
 /// # Errors
 /// If the mode cannot be read or set.

@@ -5,7 +5,7 @@
 //! wait for a lock that another thread holds during such work.
 //!
 //! - [`mark`] marks the beginning of such work.
-//! - [`arm`] marks a thread as a worker. A runtime calls it when it starts a thread.
+//! - [`arm`] marks a thread as a worker. A runtime calls this function when it starts a thread.
 //! - [`files`] creates files and directories with the modes for data. This is blocking work, too.
 //! - `run`, `in_place` and `discard` (feature `tokio`) are the only functions with which a worker
 //!   may start blocking work. The runtime starts its blocking threads with the same hook as its

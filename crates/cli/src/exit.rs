@@ -5,7 +5,7 @@ use proto::ErrorCode;
 
 /// The command succeeded.
 pub const DONE: u8 = 0;
-/// The command failed for a reason without a separate code. `diff` found differences.
+/// The command failed for a reason without a separate code, or `diff` found differences.
 pub const FAILED: u8 = 1;
 /// The command line is wrong.
 pub const USAGE: u8 = 2;

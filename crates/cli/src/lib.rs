@@ -1,7 +1,8 @@
 //! `zoarium cli`: the commands of zkCli.sh with the same output and exit codes, and additional
 //! commands.
 //!
-//! * [`run`] is the entry point, which runs a command, lines from a pipe, or a terminal.
+//! * [`run`] is the entry point, which runs a single command, the lines of standard input, or an
+//!   interactive shell.
 //! * `commands` contains the table of commands and a module for each group. `parse` parses their
 //!   words as Apache Commons CLI does. `failure` contains the error messages.
 //! * `shell` contains the state between commands, and `connection` the session and its watches.

@@ -2,7 +2,7 @@
 //! contain admin ports.
 //!
 //! Each Zoarium member reports the admin ports of the others: `zoarium.admin.N`, or the other
-//! member's host with the reporting member's own admin port. These queries do not require
+//! member's host with the reporting member's own admin port. Queries for this report do not require
 //! credentials.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,8 @@ pub(crate) struct Locator {
     /// Admin ports that the user named, or the default ports of the named servers.
     first: Vec<String>,
     /// Client ports of the named servers, if the admin ports are default ports. Reports with other
-    /// client ports are not used, because the default port of a host may belong to another server.
+    /// client ports are not used, because the default admin port of a host may belong to another
+    /// server. `None` if the user named the admin ports.
     expected: Option<Vec<String>>,
     connector: Connector,
     /// Whether sessions use TLS.
@@ -59,7 +60,7 @@ struct Report {
 
 impl Locator {
     /// Creates a locator. `named` are the admin ports that the user named, and `servers` the client
-    /// ports.
+    /// addresses of the named servers.
     pub(crate) fn new(
         named: Option<Vec<String>>,
         servers: &[String],

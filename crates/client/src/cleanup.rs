@@ -1,4 +1,4 @@
-//! Background work of a session after a handle was dropped. `Drop` cannot wait for an answer.
+//! Background work of a session, for callers that cannot wait for an answer, such as `Drop`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,8 @@ pub(crate) enum Cleanup {
 
 /// Background work that the session has not yet accepted.
 ///
-/// Each entry comes from a handle or a call that the application has dropped. The session accepts
+/// Each entry comes from a dropped handle, from a failed or dropped call, or from a method such as
+/// [`Client::delete_in_background`](crate::Client::delete_in_background). The session accepts
 /// entries immediately, with or without a connection. Without a connection, deletions wait in the
 /// session (`crate::machine`), which sends all of them when it is connected again.
 #[derive(Debug, Default)]

@@ -168,7 +168,7 @@ impl Client {
     /// Replaces the servers, for example after a reconfiguration. Each is `host:port`, and the
     /// default port is 2181.
     ///
-    /// If the list does not contain the connected server, under the same name, the client waits for
+    /// If the list does not contain the `host:port` of the connected server, the client waits for
     /// the answers to the requests in flight, and then continues the session at a server of the
     /// list. [`State::Reconnecting`] reports the change. Otherwise the connection stays, and the
     /// client uses the list from the next connection attempt on.
@@ -195,7 +195,7 @@ impl Client {
     /// arrives before the reply that reveals its change.
     ///
     /// A listener that is thousands of events late receives `Lagged` instead of the missed events.
-    /// The channel ends with the session. A handle cannot miss its change, so use
+    /// The channel ends with the session. A [`Watch`] cannot miss its change, so use
     /// [`watch_data`](Self::watch_data) and similar methods to wait for one change.
     #[must_use = "dropping the receiver ends the subscription"]
     pub fn events(&self) -> broadcast::Receiver<WatchEvent> {
@@ -205,13 +205,13 @@ impl Client {
         }
     }
 
-    /// Ends the session. The server deletes its ephemerals and closes the connection.
+    /// Ends the session. The server deletes the session's ephemerals and closes the connection.
     ///
     /// Concurrent calls wait for the same request. A call on a closed client succeeds. If the
     /// future is dropped, the session may or may not end, and the call can be repeated.
     ///
     /// # Errors
-    /// If the request did not reach the server. The session then ends at its timeout.
+    /// If no server confirmed the end of the session. The session then ends at its timeout.
     /// [`Error::SessionExpired`] or [`Error::Login`] if the session had already ended for that
     /// reason.
     pub async fn close(&self) -> Result<()> {
@@ -221,8 +221,8 @@ impl Client {
             match self.call(OpCode::CloseSession, None, Bytes::new()).await {
                 Ok(_) => break,
                 Err(Error::Closed { .. }) if *state.borrow() == State::Closed => break,
-                // Another call is closing the client. If its connection is lost first, the session
-                // stays open.
+                // Another call is closing the client. If that call fails, this call sends the
+                // request again.
                 Err(Error::Closed { .. }) => {
                     if state.changed().await.is_err() {
                         break;
@@ -233,14 +233,14 @@ impl Client {
         }
         let running = self.shared.driver.lock().take();
         if let Some(running) = running {
-            // The driver only has to report the end of the session.
+            // This wait is short, because the driver only has to report the end of the session.
             let _ = running.task.await;
         }
         Ok(())
     }
 
-    /// Ends this client and all its handles, but leaves the session open. Another client with the
-    /// session ([`Options::with_session`]) can continue it within its timeout, with its ephemerals.
+    /// Ends this client and all its handles, but leaves the session open. Within the timeout,
+    /// another client can continue it, with its ephemerals ([`Options::with_session`]).
     ///
     /// ```no_run
     /// # use zoarium_client::{Client, Options};
@@ -402,7 +402,7 @@ impl Client {
             .map(drop)
     }
 
-    /// Sends a request in this session or not at all. The reply body is not used.
+    /// Sends a request only if `session` is the current session. The reply body is not used.
     pub(crate) async fn request_in(
         &self,
         session: SessionId,

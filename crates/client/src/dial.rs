@@ -1,4 +1,4 @@
-//! Interface for connections to servers that do not use TCP.
+//! Interface for connections to servers over other streams than TCP.
 
 use std::fmt;
 use std::io;

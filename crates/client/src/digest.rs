@@ -8,8 +8,8 @@ use sha1::{Digest, Sha1};
 /// Returns the identity of a user with a password, for an ACL. [`Client::add_auth`] adds it to a
 /// connection.
 ///
-/// The id contains a SHA-1 hash, as in ZooKeeper. It does not match if the servers use another
-/// `zookeeper.DigestAuthenticationProvider.digestAlg`.
+/// The id contains a SHA-1 hash, as in ZooKeeper. Servers with another
+/// `zookeeper.DigestAuthenticationProvider.digestAlg` compute a different id.
 ///
 /// ```
 /// use zoarium_client::{Acl, digest_id, perms};

@@ -71,7 +71,7 @@ pub enum LossReason {
     /// The server sent data that is not a frame.
     #[error("{0}")]
     Frame(#[from] FrameError),
-    /// The server sent a reply that does not answer the next request.
+    /// The server sent a reply out of order, or a reply without a request.
     #[error("received a reply with xid {got}, expected {expected}")]
     OutOfOrder {
         /// Xid of the reply.
@@ -200,7 +200,7 @@ pub enum Error {
     Op {
         /// The request.
         call: Call,
-        /// Error code, usually of an [`ErrorCode`].
+        /// Error code. [`ErrorCode`] lists the known codes.
         code: i32,
     },
     /// An operation of a multi failed, so the server executed none of the operations.
@@ -352,7 +352,7 @@ impl Error {
     }
 
     /// Returns whether the session cannot continue, because it has ended or a server refused its
-    /// login. Without renewal, only a new [`crate::Client`] can work.
+    /// login. Without renewal, the application needs a new [`crate::Client`].
     pub fn ends_session(&self) -> bool {
         matches!(
             self,

@@ -4,9 +4,9 @@
 //!   number of calls in flight, sends pings, and provides a handle for every watch. When a
 //!   connection is lost, it continues the session on another connection.
 //! * [`RawConnection`] is a socket after the handshake, with a buffer in each direction. The caller
-//!   encodes any number of requests and receives replies as slices. It does not allocate for each
-//!   request and does not start a task. One write sends all waiting requests, and one read receives
-//!   all available data.
+//!   encodes any number of requests and receives replies as slices. The connection does not
+//!   allocate memory for each request and does not start a task. One write sends all waiting
+//!   requests, and one read receives all available data.
 //!
 //! Both support TLS (feature `tls`, `tls::ClientStores`), and log in with SASL (feature `sasl`,
 //! `Login`) on each connection before the first request.

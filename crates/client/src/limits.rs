@@ -55,8 +55,8 @@ pub(crate) const AUTHS_MAX: usize = 128;
 #[cfg(feature = "admin")]
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// Size limit of one line of a feed, in bytes. It exceeds a change with data and both states of the
-/// znode, each as long as a server's configuration may allow.
+/// Size limit of one line of a feed, in bytes. With the default `jute.maxbuffer`, a change with
+/// data and both states of the znode is far shorter.
 #[cfg(feature = "admin")]
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 20;
 

@@ -70,8 +70,7 @@ impl Client {
     /// Returns the path of an operation as a server path.
     ///
     /// # Errors
-    /// [`Error::Path`](crate::Error::Path) or
-    /// [`Error::SequentialContainer`](crate::Error::SequentialContainer).
+    /// If the path is invalid, or the operation creates a sequential container.
     pub(crate) fn outside_of(&self, op: &MultiOp) -> Result<Option<Str>> {
         let outside = |path: &Str| match &op.0 {
             WriteRequest::Create { request, .. } => self.outside_to_create(path, request.flags),

@@ -106,7 +106,7 @@ impl Client {
             .await
     }
 
-    /// Deletes a znode in this session or not at all.
+    /// Deletes a znode only if `session` is the current session.
     ///
     /// With [`crate::Options::with_renewal`], a call that waits for a connection may be sent in
     /// another session. Use this method for operations that are valid only while the session lives,
@@ -219,7 +219,7 @@ impl Client {
         Ok((acl, stat))
     }
 
-    /// Replaces the ACL. The version is the aversion of the Stat.
+    /// Replaces the ACL. `aversion` is the required version of the ACL, as in the Stat.
     pub async fn set_acl(
         &self,
         path: &str,
@@ -312,7 +312,7 @@ impl Client {
     /// Executes all operations or none. The results are in the order of the operations.
     ///
     /// # Errors
-    /// [`Error::Multi`] contains the first operation that failed.
+    /// [`Error::Multi`] contains the index of the first operation that failed.
     pub async fn multi(&self, ops: &[MultiOp]) -> Result<Vec<MultiResult>> {
         let results = self.multi_results(ops).await?;
         match first_failure(&results) {
@@ -424,8 +424,8 @@ impl Client {
 
     /// Adds an identity to the connection. The client adds it again after a reconnect.
     ///
-    /// A client can add any digest identity (`user:password`), so a wrong password is not an error,
-    /// but another identity. [`digest_id`](crate::digest_id) returns the identity for an ACL.
+    /// A client can add any digest identity (`user:password`), so a wrong password yields another
+    /// identity, not an error. [`digest_id`](crate::digest_id) returns the identity for an ACL.
     pub async fn add_auth(&self, scheme: &str, auth: impl Into<Bytes>) -> Result<()> {
         let packet = AuthPacket {
             auth_type: 0,
@@ -456,7 +456,7 @@ impl Client {
         Ok(answer.clients)
     }
 
-    /// Changes the ensemble. Returns the new configuration and the Stat of its znode.
+    /// Reconfigures the ensemble. Returns the new configuration and the Stat of its znode.
     pub async fn reconfig(&self, change: &ReconfigRequest) -> Result<(Option<Bytes>, Stat)> {
         let GetDataResponse { data, stat } = self
             .request(OpCode::Reconfig, CONFIG.into(), change, None)

@@ -13,8 +13,8 @@ use crate::limits::{FRAME_BYTES_MAX, REQUEST_BYTES_MAX};
 #[cfg(feature = "sasl")]
 use crate::login::Login;
 
-/// Clock that replaces the system clock, for simulations. Recipes read it for times in the data of
-/// znodes.
+/// Clock that replaces the system clock, for simulations. Recipes read it for the times that they
+/// store in znodes.
 pub trait WallClock: fmt::Debug + Send + Sync {
     /// Returns the current time.
     fn now(&self) -> SystemTime;

@@ -27,8 +27,8 @@ pub enum PathFault {
     /// The path contains NUL. Contains its index.
     #[error("it contains NUL at index {0}")]
     Nul(usize),
-    /// The path contains a control character, a character of a private area, or a character above
-    /// U+FFEF. Contains its index.
+    /// The path contains a control character, a character of the private use area, or a character
+    /// above U+FFEF. Contains its index.
     #[error("the character at index {0} is not allowed")]
     Character(usize),
 }
@@ -44,7 +44,8 @@ pub fn check_path(path: &str) -> Result<(), PathFault> {
     check_names(path, true)
 }
 
-/// Checks a path to which the server appends a number. The last name may be empty, `.` or `..`.
+/// Checks a prefix of paths, such as a path to which the server appends a number. The last name may
+/// be empty, `.` or `..`.
 pub(crate) fn check_prefix(path: &str) -> Result<(), PathFault> {
     check_names(path, false)
 }

@@ -123,7 +123,8 @@ mod tests {
         assert_eq!(host_of("a"), "a");
     }
 
-    /// Accepts one connection, reads up to the bytes `until`, and sends `answer`.
+    /// Starts a server that accepts one connection, reads up to the bytes `until`, and sends
+    /// `answer`. Returns its address.
     async fn answering(until: &'static [u8], answer: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();

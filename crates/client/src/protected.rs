@@ -5,8 +5,8 @@
 //!
 //! A server may execute a request of a lost connection after this search, because the request may
 //! still be unread in the old connection. If a creation was sent more than once, the client
-//! therefore deletes other znodes with its id twice: after the creation, and after the deletion of
-//! the znode.
+//! therefore deletes other znodes with the same id twice: after the creation, and after the
+//! deletion of the znode.
 //!
 //! Source: CreateBuilderImpl.findProtectedNodeInForeground, ProtectedUtils, CURATOR-45,
 //! CURATOR-498.
@@ -117,21 +117,21 @@ impl Client {
                 attempt.is_over = true;
                 return Ok(created);
             }
-            // The znode belongs to an expired session. It is deleted at the end of that session or
-            // of the attempt.
+            // The znode belongs to an expired session. The server deletes it with that session, or
+            // dropping `attempt` deletes it.
         }
     }
 
     /// Replaces the znode `created` with a new znode in one transaction. Other clients always see
     /// exactly one of the two.
     ///
-    /// Returns `None` if the transaction was refused because `created` no longer exists, or if its
-    /// answer was lost. The new znode will then be deleted if it exists. The caller must continue
-    /// with [`delete_created`](Self::delete_created) and
+    /// Returns `None` if the replacement is not certain, for example because `created` no longer
+    /// exists or because the answer was lost. The client then deletes the new znode if it exists.
+    /// The caller must continue with [`delete_created`](Self::delete_created) and
     /// [`create_protected_as`](Self::create_protected_as).
     ///
     /// # Errors
-    /// If the transaction fails for a reason other than a lost connection or a missing znode.
+    /// If the request fails for a reason other than a lost connection or a refused operation.
     pub async fn replace_created(
         &self,
         created: &Created,

@@ -11,7 +11,7 @@ use crate::multi::MultiOp;
 use crate::path::PathFault;
 use crate::protected::below;
 
-/// Maximum number of lists of children that are read together.
+/// Maximum number of lists of children that are read concurrently.
 const READS_MAX: usize = 64;
 /// Maximum number of znodes that one transaction deletes.
 const DELETES_MAX: usize = 128;
@@ -48,7 +48,7 @@ impl Client {
     /// # Errors
     /// See [`ensure_path`](Self::ensure_path).
     pub async fn ensure_path_with_acl(&self, path: &str, acl: Vec<Acl>) -> Result<()> {
-        // A client may see a znode even if it may not change the parent.
+        // This read comes first, because the client may lack the permission to create znodes.
         if self.exists(path).await?.is_some() {
             return Ok(());
         }

@@ -118,7 +118,7 @@ pub enum Change {
     /// Event of the watch.
     Event(WatchEvent),
     /// Events may be missing, because the connection was lost or the reader was too slow. A reader
-    /// that tracks a state must read all of it again.
+    /// that maintains a copy must read everything again.
     Missed,
 }
 

@@ -15,8 +15,8 @@
 //!   sentence if it has one.
 //! * Information about an accepted configuration is a [`Notice`]. The crate does not log anything
 //!   itself.
-//! * [`members`], [`membership`] and [`reconfig`] are independent of the other modules. A running
-//!   server uses them to read, write and change member lists.
+//! * [`members`], [`membership`] and [`reconfig`] do not need a [`Config`]. A running server uses
+//!   them to read, write and change member lists.
 //!
 //! The crate does not access files, names or the environment. Its caller passes [`Surroundings`].
 //!

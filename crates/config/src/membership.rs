@@ -25,9 +25,10 @@ use crate::members::{Member, MemberError, MemberRole};
 /// Groups and weights of a hierarchical quorum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hierarchy {
-    /// Group of each server with a vote.
+    /// Group of each participant, and of other servers that a group contains.
     pub group_of: BTreeMap<Sid, i64>,
-    /// Weight of each server with a vote. A server with the weight 0 does not count in a quorum.
+    /// Weight of each participant, and other written weights. A server with the weight 0 does not
+    /// count in a quorum.
     pub weight_of: BTreeMap<Sid, u64>,
 }
 
@@ -184,7 +185,8 @@ impl Membership {
         }
     }
 
-    /// Returns the quorum verifier of the list: a majority of the participants, or of the groups.
+    /// Returns the quorum verifier of the list: a majority of the participants or, with groups, a
+    /// majority of the weights in a majority of the groups.
     pub fn quorum(&self) -> Arc<dyn QuorumVerifier> {
         let voters = self.participants().map(|member| member.sid);
         let Some(hierarchy) = &self.hierarchy else {

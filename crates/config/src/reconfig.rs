@@ -53,7 +53,7 @@ pub enum ReconfigFault {
     /// Text in place of an id is not a number.
     #[error("{}", java::bad_number(.0))]
     NotAnId(String),
-    /// The entry of a joining server contains zero or several `=`.
+    /// The entry of a joining server does not have the form `key=value`.
     #[error("Wrong format of server string")]
     WrongForm,
     /// The value of a joining server is invalid.

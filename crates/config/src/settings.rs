@@ -1,8 +1,8 @@
 //! Lookup of settings in all their places, and conversion of text to values.
 //!
-//! The precedence of a setting follows from its [`Scope`]. A setting that zoo.cfg's parser does not
-//! know becomes a system property, and so takes precedence over a `-D` flag. For a setting that the
-//! parser knows, flags are ignored unless the scope names a property.
+//! The precedence of a setting follows from its [`Scope`]. A setting that Java's parser of zoo.cfg
+//! does not know becomes a system property, and so takes precedence over a `-D` flag. For a setting
+//! that the parser knows, flags are ignored unless the scope names a property.
 //!
 //! Source: Java's QuorumPeerConfig.parseProperties, which sets an unknown key as a property.
 
@@ -155,7 +155,7 @@ impl WrittenSettings {
         })
     }
 
-    /// Returns a whole number. It is `None` only for a setting without a constant default.
+    /// Returns the valid or default number, or `None` if there is neither.
     pub(crate) fn number(&mut self, key: &Key) -> Result<Option<i64>, ConfigError> {
         let default = default_text(key).and_then(java::parse_decimal);
         let Some(found) = self.find(key) else {

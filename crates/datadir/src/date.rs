@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-/// Returns the time `millis` after 1970, or the nearest representable time.
+/// Returns the time `millis` after 1970 without fractions of a second, or the nearest representable
+/// time.
 fn moment(millis: i64) -> Timestamp {
     let nearest = if millis < 0 {
         Timestamp::MIN

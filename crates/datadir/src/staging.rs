@@ -21,8 +21,9 @@ const HARMLESS: [&str; 4] = ["myid", "zoarium.lock", "lost+found", STAGING];
 /// server finds an empty directory, and the next restore removes the remains. While this value
 /// exists, servers and other restores are locked out.
 pub(crate) struct Staging {
-    /// Target directories, log directory first. A server refuses a log without a snapshot, but
-    /// accepts a snapshot without a log.
+    /// Target directories, in the order in which they receive their files. The log directory comes
+    /// first, because a server refuses a log without a snapshot, but accepts a snapshot without a
+    /// log.
     targets: Vec<PathBuf>,
     dirs: DataDirs,
     _locks: Vec<Box<dyn DiskLock>>,

@@ -40,7 +40,7 @@ pub struct Survey {
 }
 
 /// Reads everything that a start would read, and verifies the checksums. With `makes_tree`, builds
-/// the tree in memory as a start does, to detect errors that only the tree shows. Without it,
+/// the tree in memory as a start does, to detect errors that only the tree shows. Without the tree,
 /// memory usage is small for any amount of data.
 ///
 /// `disk` should be a [`storage::ReadOnly`] disk.

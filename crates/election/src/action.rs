@@ -50,8 +50,8 @@ pub enum Action {
         sid: Sid,
     },
     /// A quorum agrees, but a live leader with a different member list has answered, so there would
-    /// be two leaders. Not reported again while the same leader and list are the reason. The server
-    /// continues to look for a leader.
+    /// be two leaders. A refusal is not reported again while the same leader and list are its
+    /// reason. The server continues to look for a leader.
     Refused {
         /// Server that would lead according to this server's list.
         candidate: Sid,

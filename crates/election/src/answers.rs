@@ -21,7 +21,7 @@ struct SentAnswer {
 
 impl Answers {
     /// Returns whether this answer may be sent. If it may, stores the answer unless
-    /// [`ANSWERED_MAX`] recent answers are stored.
+    /// [`ANSWERED_MAX`] recent answers are stored already.
     pub(crate) fn admit(&mut self, to: Sid, ballot: Ballot, now_ms: i64) -> bool {
         let is_recent = |answer: &SentAnswer| now_ms - answer.at_ms < ANSWER_INTERVAL_MS;
         let last = self.last.get(&to);

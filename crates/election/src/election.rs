@@ -14,7 +14,7 @@ use crate::{Action, Ballot, Electorate, MemberList, Oracle, Vote};
 /// Role of a server in its own member list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Votes if the list contains it. Follows or leads.
+    /// Follows or leads. Its vote counts if the member list contains the server.
     Participant,
     /// Does not vote and cannot be elected.
     Observer,
@@ -57,7 +57,7 @@ pub struct Candidate {
     /// directory without its `initialize` file). The server then only joins an ensemble that has a
     /// leader.
     pub zxid: Option<Zxid>,
-    /// The current epoch.
+    /// Current epoch of the server.
     pub peer_epoch: Epoch,
 }
 
@@ -115,8 +115,8 @@ pub struct Election {
     /// Minimum version of member lists. See [`Election::set_min_config_version`].
     min_config_version: ConfigVersion,
     answers: Answers,
-    /// Notifications that voters sent outside a round, while this server did not have a role. The
-    /// voters do not repeat them for a while.
+    /// Notifications that voters sent while this server did not have a round or a role. The voters
+    /// repeat them only after a pause.
     early: VecDeque<(Sid, ReceivedNotification)>,
     /// Last notification of each voter that looked for a leader while this server had a role, and
     /// the time of the notification. These voters were the first to notice that the leader had
@@ -472,17 +472,17 @@ impl Election {
         }
     }
 
-    /// Answers a server. An observer does not answer, because its ballot does not count, and it
-    /// would exchange immediate answers with a voter indefinitely. [`Election::send_newer_list`] is
-    /// the exception.
+    /// Answers a server. An observer does not answer, because its ballot does not count, and
+    /// because an observer and a voter would answer each other indefinitely.
+    /// [`Election::send_newer_list`] is the exception.
     fn answer(&mut self, to: Sid, ballot: Ballot, now_ms: i64, out: &mut Vec<Action>) {
         if self.role == Role::Participant && self.answers.admit(to, ballot, now_ms) {
             out.push(self.send(to, ballot));
         }
     }
 
-    /// Returns whether a server that is looking for a leader has an older list than the committed
-    /// one.
+    /// Returns whether the sender is looking for a leader and has an older list than the committed
+    /// one. Always false without `reconfigEnabled`.
     fn has_older_list(&self, received: &ReceivedNotification) -> bool {
         let theirs = received.members.as_ref().map(|theirs| theirs.version);
         self.settings.reconfig_enabled
@@ -491,8 +491,9 @@ impl Election {
     }
 
     /// Sends the newer list to a server, even if this server is an observer. If all voters in the
-    /// receiver's own list were replaced, this server may be the only one that can send it. A
-    /// server that has adopted the list does not send an older one again.
+    /// receiver's own list were replaced, this server may be the only one that can send the newer
+    /// list. The exchange ends, because a receiver that has adopted the list no longer sends an
+    /// older one.
     fn send_newer_list(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
         let ballot = self.present_ballot();
         if self.answers.admit(to, ballot, now_ms) {

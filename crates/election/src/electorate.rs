@@ -28,7 +28,8 @@ impl fmt::Display for MemberList {
     }
 }
 
-/// Answer from the oracle of an ensemble of two (`oraclePath`, since 3.7). The host reads the file.
+/// Answer from the oracle of a two-voter ensemble (`oraclePath`, since ZooKeeper 3.7). The host
+/// reads the oracle's file.
 ///
 /// Source: QuorumOracleMaj.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,8 @@ pub struct Oracle {
     /// Whether the oracle is needed. Initially true; a leader updates it when the other voter has
     /// joined or left.
     pub is_needed: bool,
-    /// Whether this server may continue alone, which is the case if the file begins with `1`.
+    /// Whether this server may continue alone, which is the case if the oracle's file begins with
+    /// `1`.
     pub grants: bool,
 }
 
@@ -100,7 +102,8 @@ impl Electorate {
         &self.config
     }
 
-    /// Returns whether a server may lead: its committed weight is above zero, or it is a newcomer.
+    /// Returns whether a server may lead: its weight in the committed configuration is above zero,
+    /// or it is a newcomer.
     pub(crate) fn may_lead(&self, sid: Sid) -> bool {
         self.committed.weight(sid) > 0 || self.is_newcomer(sid)
     }
@@ -155,8 +158,8 @@ impl Electorate {
 
     /// Returns whether enough servers already follow a leader for server `me` to follow it, too. If
     /// `me` is not a voter in the committed configuration, only a quorum of that configuration is
-    /// needed. A proposed configuration may have been abandoned. The leader then does not know it,
-    /// and the wait for its quorum would never end.
+    /// needed, because a proposed configuration may have been abandoned. The leader then does not
+    /// know the proposed configuration, and the wait for its quorum would never end.
     pub(crate) fn is_settled(
         &self,
         me: Sid,
@@ -182,8 +185,8 @@ impl Electorate {
     }
 }
 
-/// Returns whether a quorum of a configuration agrees with `ballot`. If the oracle grants it, one
-/// of at most two voters is enough.
+/// Returns whether a quorum of a configuration agrees with `ballot`. In a configuration with at
+/// most two voters, one of them is enough if the oracle grants it.
 fn agree(
     verifier: &dyn QuorumVerifier,
     ballots: &BTreeMap<Sid, Ballot>,

@@ -43,8 +43,8 @@ pub(crate) struct OtherLeader {
 }
 
 impl OtherLeaders {
-    /// Records the leader that a server reports if the member list in the notification differs from
-    /// this server's list. Otherwise, removes the server from the witnesses.
+    /// Records the leader that a server reports if the report counts (see the module) and the two
+    /// member lists differ. Otherwise, removes the server from the witnesses.
     pub(crate) fn record(
         &mut self,
         witness: Sid,
@@ -87,8 +87,9 @@ impl OtherLeaders {
         self.by_witness.is_empty()
     }
 
-    /// Removes the witnesses that did not answer the query. The slack covers answers that were
-    /// suppressed as repeats.
+    /// Removes the witnesses that did not answer the query. An answer from shortly before the query
+    /// also counts, because a witness does not repeat an equal answer within
+    /// [`ANSWER_INTERVAL_MS`].
     pub(crate) fn drop_silent(&mut self, queried_at_ms: i64) {
         let received_since_ms = queried_at_ms - 2 * ANSWER_INTERVAL_MS;
         self.by_witness
@@ -96,7 +97,7 @@ impl OtherLeaders {
     }
 
     /// Returns a leader to be reported as the reason for a refusal, with its witness. Returns
-    /// `None` if this leader and its list were the last report.
+    /// `None` without a witness, or if this leader and its list were the last report.
     pub(crate) fn next_report(&mut self) -> Option<(Sid, OtherLeader)> {
         let (witness, other) = self.by_witness.first_key_value()?;
         let key = (other.leader, other.theirs.clone());

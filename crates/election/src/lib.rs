@@ -47,7 +47,7 @@
 //! let mut election = Election::new(Sid(1), Role::Participant, Settings::default(), electorate, candidate);
 //! let mut out = Vec::new();
 //! election.start(candidate, 0, &mut out);
-//! // A message of a server to itself arrives like any other message.
+//! // A message from a server to itself arrives like any other message.
 //! let Some(Action::Send { to: Sid(1), notification }) = out.pop() else { panic!() };
 //! election.handle_notification(Sid(1), &notification.into(), 0, &mut out);
 //! assert_eq!(election.next_deadline(), Some(200));

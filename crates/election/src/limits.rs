@@ -2,7 +2,7 @@
 
 /// Minimum time between two equal answers to one server, ms.
 ///
-/// Without it, an observer that looks for a leader and a voter whose round has not begun would
+/// Without it, a Java observer that looks for a leader and a voter whose round has not begun would
 /// answer each other at wire speed. It is half of the default minimum interval between two
 /// notifications, so a correct peer always receives its answer.
 pub const ANSWER_INTERVAL_MS: i64 = 100;

@@ -80,7 +80,7 @@ pub enum LinkAction {
     Dial {
         /// Server to connect to.
         sid: Sid,
-        /// Address that the server reported. If empty, use the address in the configuration.
+        /// Addresses that the server reported. If empty, use the addresses in the configuration.
         at: Vec<Endpoint>,
     },
     /// Pass notifications on this connection to the election, and report that the peer is up.
@@ -146,7 +146,7 @@ pub struct Links {
 struct Peer {
     connection: Option<ConnectionId>,
     is_dialling: bool,
-    /// Time before which the server is not dialled, unless it knocks, ms.
+    /// Time before which the server is not dialled, unless it knocks, ms; `None` without a pause.
     dial_at_ms: Option<i64>,
     pause_ms: i64,
     /// Addresses in the server's last hello. Cleared when a connection is established or a dial

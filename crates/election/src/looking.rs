@@ -42,7 +42,7 @@ pub(crate) struct Looking {
 #[derive(Debug, Clone, Copy)]
 struct Settling {
     until_ms: i64,
-    /// Time at which the guard queried other leaders, ms; `None` if it has not.
+    /// Time of the guard's last query to the witnesses, ms; `None` before the first query.
     queried_at_ms: Option<i64>,
 }
 
@@ -311,8 +311,8 @@ impl Election {
             );
         }
         if leader == self.me && self.is_guarded() {
-            // Servers without the guard already follow this server. A second leader would still be
-            // wrong.
+            // A server without the guard already follows this server. The witnesses must be queried
+            // nevertheless, because this server would be a second leader.
             return self.check_votes_and_query_others(now_ms, out);
         }
         if ballot.round == self.round && self.is_confirmed_by_leader(&self.ballots, &ballot) {
@@ -330,8 +330,8 @@ impl Election {
         }
     }
 
-    /// Returns whether the oracle does not let this server of an ensemble of two continue alone. It
-    /// then follows the other server, if that is the leader, without a quorum.
+    /// Returns whether the oracle forbids this server of a two-voter ensemble to continue alone.
+    /// This server then follows the other one without a quorum if the other one leads.
     fn is_refused_by_oracle(&self) -> bool {
         let oracle = self.oracle;
         oracle.is_some_and(|oracle| oracle.is_needed && !oracle.grants)
@@ -341,8 +341,8 @@ impl Election {
         self.settings.membership_guard && !self.other_leaders.is_empty()
     }
 
-    /// Returns whether a quorum names this leader and the leader itself agrees. Followers may name
-    /// a leader that has stopped (ZOOKEEPER-1514).
+    /// Returns whether a quorum names the leader in `ballot` and that leader itself agrees.
+    /// Followers may name a leader that has stopped (ZOOKEEPER-1514).
     fn is_confirmed_by_leader(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
         let leader = ballot.vote.leader;
         let is_confirmed = if leader == self.me {

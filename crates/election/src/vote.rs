@@ -70,7 +70,7 @@ impl fmt::Display for Vote {
     }
 }
 
-/// A vote of one server.
+/// A server's vote, with the server's round and state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ballot {
     /// Vote of the server.

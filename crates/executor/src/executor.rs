@@ -14,7 +14,8 @@ pub trait Machine: Send {
     /// Message that the machine handles.
     type Message: Send;
 
-    /// Information about a visiting thread that the machine needs.
+    /// Information that the machine needs about a *visiting* thread, which runs the machine inline
+    /// after it has sent a message.
     type Visitor: Copy;
 
     /// Handles some of the messages, and everything that is due. Without a visitor, the machine's
@@ -28,7 +29,7 @@ pub trait Machine: Send {
     /// message arrives.
     fn deadline_ms(&self) -> Option<i64>;
 
-    /// Returns whether visiting threads may run its next turns.
+    /// Returns whether visiting threads may run the machine's next turns.
     fn allows_inline(&self) -> bool;
 }
 
@@ -141,7 +142,8 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
                 return;
             }
         }
-        // Other threads continue to send messages. This thread stops, because it has its own work.
+        // The limit of turns is reached. The machine's own thread handles the remaining messages,
+        // because this thread has its own work.
         if !self.inbox.is_empty() {
             self.parker.unpark();
         }

@@ -25,7 +25,7 @@ fn executor() -> Executor<Bench> {
 }
 
 enum Message {
-    /// Message `number`, counted from 0, of thread `of`.
+    /// Message `number`, counted from 0, from thread `of`.
     Next {
         of: usize,
         number: usize,

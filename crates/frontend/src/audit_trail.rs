@@ -17,8 +17,8 @@ use crate::connection::Connection;
 
 /// Audited requests of this server's clients that are in progress.
 ///
-/// They are kept here and not in the connections, because a request is executed and needs its line
-/// even if its client disconnects meanwhile.
+/// They are kept here and not in the connections, because a request is executed and needs its audit
+/// line even if its client disconnects meanwhile.
 pub struct AuditTrail {
     log: Arc<AuditLog>,
     audited: HashMap<Ticket, VecDeque<AuditedInProgress>>,

@@ -40,7 +40,7 @@ pub struct Delivery {
     woken: Vec<Arc<Connection>>,
     frame: Vec<u8>,
     replies: Replies,
-    /// Permits of the applied transactions.
+    /// Number of permits to release for the applied transactions.
     permits: usize,
     /// Reservations of the applied transactions for large requests.
     large_bytes: LargeBytes,
@@ -87,7 +87,7 @@ impl Delivery {
         }
     }
 
-    /// Records that transactions committed from now on have waited since `now_ms` (monotonic).
+    /// Begins a turn. Transactions applied in the turn have waited since `now_ms` (monotonic).
     pub fn begin_turn(&mut self, now_ms: u64) {
         self.turn_since_ms = now_ms;
     }
@@ -200,7 +200,7 @@ impl Delivery {
     }
 
     fn mark_touched(&mut self, connection: &Arc<Connection>) {
-        // Replies to a pipelining client are consecutive.
+        // Replies to a pipelining client are consecutive, so only the last entry is compared.
         if !self
             .woken
             .last()

@@ -63,7 +63,8 @@ pub const BATCH_REQUESTS_MAX: usize = 64;
 /// Time for a client to read a short answer to a four-letter word.
 pub const WORD_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Number of bytes of client state that are listed each time a lock is held.
+/// Number of bytes of a list of watches or ephemerals that are collected before the lock is
+/// released.
 pub const LISTED_BYTES: usize = 16 << 10;
 
 /// Buffer size of an in-process client connection in each direction, in bytes.

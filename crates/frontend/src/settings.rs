@@ -16,7 +16,7 @@ use crate::login::kerberos;
 /// Settings of connections and their sessions. They do not change while a server runs.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Whole configuration, for the commands that show it.
+    /// Whole configuration, which also contains the settings that are not copied here.
     pub config: Arc<Config>,
     /// Maximum size of a frame from a client, in bytes.
     pub(crate) jute_max_buffer: usize,

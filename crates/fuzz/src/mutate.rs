@@ -39,7 +39,7 @@ impl Corpus {
     /// Collects the target's seeds, except for seeds that are too long.
     ///
     /// # Panics
-    /// If there are none, because there would be nothing to mutate.
+    /// If no seeds remain, because there would be nothing to mutate.
     pub fn new(target: Target) -> Self {
         let mut seeds = (target.seeds)();
         seeds.retain(|seed| seed.len() <= INPUT_BYTES_MAX);
@@ -121,7 +121,7 @@ fn place(input: &[u8], rng: &mut Rng) -> usize {
     rng.usize(0..=input.len())
 }
 
-/// Returns a range of the input, usually a short one.
+/// Returns a random range of the input. In half of the cases, its length is at most 16 bytes.
 fn stretch(input: &[u8], rng: &mut Rng) -> std::ops::Range<usize> {
     let start = place(input, rng);
     let len_max = if rng.bool() { 16 } else { input.len() };
@@ -147,7 +147,8 @@ fn index(input: &[u8], rng: &mut Rng) -> Option<usize> {
     (!input.is_empty()).then(|| rng.usize(0..input.len()))
 }
 
-/// Overwrites four bytes with an unusual length, or changes their number by up to 2.
+/// Overwrites four bytes with one of [`LENGTHS`], or adds a number from -2 to 2 to the number that
+/// they encode.
 fn set_length(input: &mut [u8], rng: &mut Rng) {
     let Some(last) = input.len().checked_sub(4) else {
         return;

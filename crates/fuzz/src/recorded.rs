@@ -29,7 +29,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns whole messages of the recorded connections whose line contains `mark`.
+/// Returns the messages in the lines of the recorded connections that contain `mark`.
 pub(crate) fn messages(mark: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for file in recordings("vectors/ensemble") {

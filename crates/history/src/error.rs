@@ -164,7 +164,7 @@ impl HistoryError {
     }
 }
 
-/// Returns the time of the earliest known moment as a part of a sentence.
+/// Returns the time of the earliest known moment as a part of a sentence, or an empty string for 0.
 fn begin_text(oldest_ms: i64) -> String {
     match oldest_ms {
         0 => String::new(),

@@ -6,7 +6,7 @@
 //!
 //! * [`Index`] writes the history. Changes are collected in blocks and blocks in files, and small
 //!   rows in sled contain the positions of the blocks. [`Index::checkpoint`] makes the changes
-//!   durable. [`Index::step`] does the background work: merging and dropping.
+//!   durable. [`Index::step`] merges runs and drops old changes in the background.
 //! * [`Baseline`] collects the initial znodes of a history from a snapshot.
 //! * [`Reader`] answers queries: [`history`](Reader::history), [`blame`](Reader::blame),
 //!   [`znode_at`](Reader::znode_at), [`tree_at`](Reader::tree_at) and [`diff`](Reader::diff). Long
@@ -17,12 +17,13 @@
 //! ```text
 //! <dir>/index/          rows in sled: positions of blocks, runs and eras; end of valid data
 //! <dir>/changes.<n>     blocks of changes and long contents
-//! <dir>/run.<n>         blocks with changes to a path, in a session or by an identity
+//! <dir>/run.<n>         numbers of blocks by path, session and identity
 //! <dir>/base.<n>        initial znodes of an era
 //! ```
 //!
-//! An *era* is a range without a gap. If transactions were missed because a snapshot from the
-//! leader replaced the log, the next era begins, and answers show the hole ([`Extent`]).
+//! An *era* is a range of transactions without a gap. If transactions were missed because a
+//! snapshot from the leader replaced the log, the next era begins, and answers show the gap as a
+//! [`Hole`].
 //!
 //! The records are defined in `proto/history.proto` ([`record::DEFINITION`]). The crate uses files
 //! but does not use clocks, threads or sockets. The time is an argument.

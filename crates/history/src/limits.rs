@@ -7,7 +7,7 @@ pub const FORMAT: u32 = 1;
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
 /// Size up to which contents are stored in the change itself, bytes. Such contents are compressed
-/// together in a block. A separate frame for each would cost more than it saves.
+/// together in a block. A separate frame for each content would cost more than it saves.
 pub(crate) const INLINE_BYTES: usize = 256;
 
 /// Maximum number of blocks in one entry of a run.
@@ -29,7 +29,7 @@ pub(crate) const STEP_PAGES: usize = 16;
 /// microseconds.
 pub(crate) const GIVE_WAY_KEYS: usize = 128;
 
-/// Number of contents that are remembered to find equal ones.
+/// Maximum number of contents that are remembered to find equal contents.
 pub(crate) const KNOWN_CONTENTS: usize = 16 << 10;
 
 /// Maximum number of results in one page of an answer.
@@ -39,12 +39,12 @@ pub const ORIGINS_MAX: usize = 200;
 /// Maximum number of blocks that one page of an answer reads. The page may then contain fewer
 /// results than requested, with the position of the next page.
 pub(crate) const PAGE_BLOCKS_MAX: usize = 2000;
-/// Maximum size of contents in one page of an answer, bytes. One result always fits.
+/// Size of results at which a page of an answer ends, bytes. The last result may exceed this size.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of paths in a subtree whose blocks are looked up separately. If there are more,
 /// all blocks are read.
 pub(crate) const SUBTREE_KEYS_MAX: usize = 20_000;
-/// Maximum size of changes in one page of a feed, bytes. One change always fits.
+/// Size of changes at which a page of a feed ends, bytes. The last change may exceed this size.
 pub(crate) const FEED_BYTES_MAX: usize = 256 << 10;
 /// Maximum number of blocks that one page of a feed reads.
 pub(crate) const FEED_BLOCKS_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! Data for the synchronisation of a learner: its leader's log or its tree.
+//! Data for the synchronisation of a learner: the log or the tree of its leader.
 
 use std::io;
 use std::path::Path;

@@ -219,7 +219,8 @@ mod tests {
             first.history.commit().unwrap();
         }
         let again = start(dir.path());
-        // Another snapshot makes the next start shorter. The server writes it while it serves.
+        // A second snapshot is due, to make the next start shorter. The server writes it while it
+        // serves clients.
         assert_eq!((again.first.is_none(), again.is_due), (true, true));
         assert_eq!(again.history.appended(), zxid);
         assert!(again.state.tree().session_timeout_ms(session).is_some());
@@ -302,7 +303,7 @@ mod tests {
         started.history.commit().unwrap();
         assert_eq!(write_all(&mut started), [Zxid(1)]);
         assert!(named(1));
-        // A snapshot that waits for the log is abandoned when its role ends.
+        // A snapshot that waits for the log is abandoned when the server's role ends.
         started.state.tree_mut().raise_last_zxid(Zxid(2));
         started.snapshots.request_snapshot(SnapshotReason::Operator);
         until_whole(&mut started);

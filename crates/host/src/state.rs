@@ -32,7 +32,8 @@ pub struct ServerState {
 
 impl ServerState {
     /// Creates the state of a server that does not serve clients yet. New sessions receive ids from
-    /// `session_ids`. The end of its log may not be committed, so the tree is not established.
+    /// `session_ids`. The end of the server's log may not be committed, so the tree is not
+    /// established.
     pub fn new(tree: Tree, tick_ms: i64, session_ids: SessionIds) -> Self {
         Self {
             session_ids: Mutex::new(session_ids),
@@ -63,7 +64,7 @@ impl ServerState {
     }
 
     /// Calls `take` to handle requests of a connection while the tree is locked for reading.
-    /// Returns `None` if the connection has ended. In that case its server's role may be over, and
+    /// Returns `None` if the connection has ended. In that case, the server's role may be over, and
     /// the tree may contain data that was never committed.
     pub fn take_requests(
         &self,
@@ -116,7 +117,7 @@ impl State for ServerState {
         self.begin_unestablished();
         let replaced = std::mem::replace(&mut *place, tree);
         drop(place);
-        // Dropping millions of znodes takes a while.
+        // The lock is released first, because dropping millions of znodes takes a while.
         drop(replaced);
     }
 

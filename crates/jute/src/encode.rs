@@ -56,7 +56,7 @@ pub fn put_len(len: usize, out: &mut Vec<u8>) {
 /// Appends a length, and the bytes that `put` appends.
 ///
 /// # Panics
-/// If these are more than 2^31-1 bytes, which no reader could have produced.
+/// If `put` appends more than 2^31-1 bytes, which no reader could have produced.
 pub fn put_with_len(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     0i32.encode(out);

@@ -1,6 +1,6 @@
 //! Information about a server for operators: metrics, the role, and four-letter words.
 //!
-//! * [`Metrics`] counts and measures. One table contains every metric.
+//! * [`Metrics`] contains the counters and measurements. [`TABLE`] lists every metric.
 //! * [`audit`] creates the lines of the audit log.
 //! * [`log_levels`] contains the levels of the log, which can change at runtime.
 //! * [`role`] contains the role of a member in its ensemble. The code that runs the member updates
@@ -11,8 +11,8 @@
 //! * [`traces`] records the stages of sampled writes.
 //! * [`usage`] sums up the requests of clients. [`slow`] keeps slow requests.
 //!
-//! This crate does not influence the behaviour of a server. It does not read clocks but receives
-//! the time from its callers.
+//! Except for waits for a full audit queue, this crate does not influence the behaviour of a
+//! server. It does not read clocks but receives the time from its callers.
 
 pub mod audit;
 mod counters;

@@ -6,16 +6,16 @@
 //! config     config::examine: every fault of the configuration
 //! data       directories, permissions, space; logs, snapshots and epochs as a start reads them
 //! processes  who holds the directories and the ports now
-//! ports      taken, privileged, the same twice
+//! ports      taken, privileged, or used twice
 //! members    addresses of the member list
 //! limits     open files, memory, the clock
 //! stores     keys and certificates
-//! security   the checklist of docs/SECURITY.md, if it is asked for
+//! security   the checklist of docs/SECURITY.md, if requested
 //! ```
 //!
 //! The checks do not change anything on disk, listen on a port, or execute lines of shell files.
-//! Therefore they can run while a Java or Zoarium server is running. The code of a start interprets
-//! the configuration and the files (`config`, `storage`, `datadir::survey`,
+//! Therefore they can run while a Java or Zoarium server is running. The code that a start uses
+//! also interprets the configuration and the files here (`config`, `storage`, `datadir::survey`,
 //! `server::start_checks`). This crate contains the remaining checks.
 
 mod data;

@@ -1,9 +1,9 @@
 //! Processes that currently use the data directories and the ports, from Linux's `/proc`.
 //!
 //! Only root can see the file descriptors and sockets of another user's process. The command line
-//! of a process is visible to everyone, and contains the zoo.cfg. The pid file and the lock of the
-//! directory also reveal a server. A JVM that has not written since its start has no open log, so
-//! only its command line reveals it.
+//! of a process is visible to everyone, and contains the path of zoo.cfg. The pid file and the lock
+//! of the directory also reveal a server. A Java server that has not written since its start does
+//! not have an open log, so its open files do not reveal it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -209,8 +209,8 @@ fn is_written(file: &Path) -> bool {
     mode.is_some_and(|mode| mode & 0o3 != 0)
 }
 
-/// Returns whether the file is the lock or is in `version-2`. A shell whose current directory is
-/// the data directory does not use the data.
+/// Returns whether the file is the lock or is in `version-2`. A process that has opened only the
+/// directory `version-2` itself does not use the data.
 fn is_of_server(target: &Path, dir: &Path) -> bool {
     target == dir.join(LOCK_FILE)
         || target.starts_with(dir.join("version-2")) && target != dir.join("version-2")

@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// Machine whose only file is `myid`.
+    /// Machine on which every file contains the server id 1, and every host name is unknown.
     struct Machine;
 
     impl Surroundings for Machine {

@@ -70,7 +70,7 @@ impl Decode for RequestAcl {
     const MIN_BYTES: usize = 12;
 
     fn decode(input: &mut Reader) -> Result<Self, DecodeError> {
-        // Nearly all znodes are open to world:anyone.
+        // The most likely strings, because nearly all znodes are open to world:anyone.
         Ok(Self {
             perms: input.i32()?,
             scheme: input.string_likely("world")?,

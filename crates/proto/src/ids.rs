@@ -95,9 +95,9 @@ impl fmt::Display for ElectionRound {
     }
 }
 
-/// Version of a member list, which is the zxid of the reconfiguration that created it, or 0 for a
-/// list that was never reconfigured. Printed as hex digits without `0x`, as in files and
-/// `/zookeeper/config`.
+/// Version of a member list, which is the zxid of the reconfiguration that created it. The version
+/// of a list that was never reconfigured is 0, or the start of the epoch in which a leader first
+/// used it. Printed as hex digits without `0x`, as in files and `/zookeeper/config`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConfigVersion(pub i64);
 

@@ -62,7 +62,7 @@ pub(crate) struct QuorumAuth {
 pub(crate) struct DialledServer<'a> {
     /// Id of the server, if it is known.
     pub(crate) sid: Option<Sid>,
-    /// Host to which this server has connected.
+    /// Configured host of the server. Kerberos uses it if `sid` is not in the member list.
     pub(crate) host: &'a str,
 }
 
@@ -83,7 +83,7 @@ pub(crate) enum AuthError {
         "SASL login refused: the principal {0:?} does not have the form service/host@REALM with the host of a member"
     )]
     NoMember(String),
-    /// The bytes are not a login packet.
+    /// The bytes are not a login packet, or the packet has an unexpected status.
     #[error("the other member does not use SASL")]
     NoPacket,
     /// The length of a token is invalid.
@@ -128,8 +128,8 @@ impl QuorumAuth {
     /// Logs in on an outgoing connection if this server is configured to do so.
     ///
     /// # Errors
-    /// If the other side refuses the login, or does not prove that it knows the password. The
-    /// connection must then be closed.
+    /// If the login fails, for example because the other side does not prove that it knows the
+    /// password. The connection must then be closed.
     pub(crate) async fn log_in<S>(
         &self,
         stream: &mut S,
@@ -165,8 +165,9 @@ impl QuorumAuth {
         let Some(acceptor) = &self.may_join else {
             return Ok(ahead);
         };
-        // A server with a lower id sends its hello and closes immediately, so that the other side
-        // calls back. A server with a higher id may wait for a message before it sends one.
+        // On the election port, a peer with a lower id than this server closes the connection after
+        // its hello, so that this server calls back. A peer with a higher id may wait for a message
+        // before it sends one.
         let begin = async {
             while ahead.len() < MAGIC_BYTES && stream.read_buf(&mut ahead).await? > 0 {}
             Ok::<(), io::Error>(())
@@ -185,8 +186,8 @@ impl QuorumAuth {
                 Ok(ahead)
             };
         }
-        // The client must not send more before the server has answered, so these bytes are the
-        // first packet.
+        // The peer must not send more than one packet before this server has answered, so the bytes
+        // after the magic belong to the first packet.
         let mut come = ahead.split_off(MAGIC_BYTES);
         let outcome = {
             let (mut input, mut output) = tokio::io::split(&mut *stream);

@@ -1,5 +1,5 @@
 //! Connections of a member to the others: for elections, with learners, with its leader, and with
-//! the oracle of an ensemble of two.
+//! the oracle of a two-voter ensemble.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,12 +32,12 @@ pub struct MemberPorts {
     pub(crate) leader: Option<LeaderConnection>,
     /// Read-ahead permits of packets that the replica has not handled yet.
     pub(crate) read_ahead: Vec<ReadAheadPermit>,
-    /// Read-ahead permits of a follower's observers. They are kept while the leader accepts their
-    /// requests slowly.
+    /// Read-ahead permits of a follower's observers. They are kept while many bytes wait for the
+    /// leader.
     pub(crate) observers_ahead: Vec<ReadAheadPermit>,
     /// Permits for election inputs that the replica has not handled yet.
     pub(crate) elections_ahead: Vec<InputPermit>,
-    /// Oracle of an ensemble of two (`oraclePath`).
+    /// Oracle of a two-voter ensemble (`oraclePath`).
     pub(crate) oracle: Option<OracleWatch>,
     /// Whether ports are bound on all addresses (`quorumListenOnAllIPs`).
     pub(crate) listen_on_all_ips: bool,
@@ -254,7 +254,7 @@ fn log_leader_end(event: &LeaderEvent, reason: &PeerError) {
     }
 }
 
-/// Oracle of an ensemble of two.
+/// Oracle of a two-voter ensemble (`oraclePath`).
 ///
 /// A separate task reads the file, so a disk that hangs delays only the oracle's answer, which is
 /// then treated as a refusal.

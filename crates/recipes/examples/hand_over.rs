@@ -23,8 +23,8 @@ use zoarium_recipes::{LeaderLatch, Mutex};
 
 use measured::{Failure, answer_lines, connect};
 
-/// Pause between the start of a candidate and the next change. The candidate is waiting for its
-/// turn by the end of the pause.
+/// Pause between the start of a candidate and the next change of leader. By the end of the pause,
+/// the candidate waits for its turn.
 const REST: Duration = Duration::from_millis(20);
 
 #[tokio::main(flavor = "current_thread")]

@@ -209,13 +209,14 @@ impl Uses<'_> {
         Ok((count, began.elapsed()))
     }
 
-    /// Creates the znodes of a cache once, then starts and closes caches.
+    /// Creates the znodes of a cache once, then starts and closes caches. For `children-watch`,
+    /// only reads the names of the znodes.
     async fn of_cache(&self, name: &str) -> Result<Counted, Failure> {
         let (client, path) = (self.client, self.path);
         client.ensure_path(path).await?;
         for number in 0..CACHED {
             let child = format!("{path}/{number}");
-            // It exists if an earlier measurement has created it.
+            // The znode exists if an earlier measurement has created it.
             let _ = client.create(&child, "data", &Create::persistent()).await;
         }
         let scope = match name {

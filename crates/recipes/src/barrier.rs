@@ -20,7 +20,7 @@ use crate::watched::{WatchEnd, watch_ended};
 /// barrier.set().await?;
 /// // In other programs, all waiters block while the znode exists.
 /// let wait = barrier.wait();
-/// // Until a program removes it.
+/// // A program removes the znode to let them continue.
 /// let remove = barrier.remove();
 /// tokio::try_join!(wait, remove)?;
 /// # Ok::<_, zoarium_recipes::Error>(())
@@ -190,7 +190,8 @@ impl DoubleBarrier {
 
     /// Removes the last member, and closes the barrier if the transaction `opened` opened it.
     ///
-    /// One transaction does both. A new member would otherwise find the barrier open.
+    /// If possible, one transaction does both, because a new member could otherwise find the
+    /// barrier open.
     async fn close_with(&self, entry: QueueEntry, opened: i64) -> Result<()> {
         if !self.is_open_since(opened).await? {
             return entry.leave().await;
@@ -207,8 +208,8 @@ impl DoubleBarrier {
         Ok(stat.is_some_and(|stat| stat.czxid == opened))
     }
 
-    /// Closes the barrier if the transaction `opened` opened it. The next round may already have
-    /// closed it and opened it again.
+    /// Closes the barrier if the transaction `opened` opened it. Another member may already have
+    /// closed it, and the next round may have opened it again.
     ///
     /// The write makes the version unique to this caller, so the deletion cannot affect a later
     /// znode.
@@ -268,8 +269,8 @@ impl Inside {
         loop {
             let mut members = barrier.list().await?;
             let inside = inside.get_or_insert_with(|| members.clone());
-            // Members that have entered meanwhile wait for the next round. Without its own znode,
-            // this member has already left.
+            // Members that are not in the first list wait for the next round. If this member is not
+            // in the first list, its znode was deleted, so it has already left.
             members.retain(|name| inside.contains(&own) && inside.contains(name));
             let directory = &barrier.queue.directory;
             let other = match &members[..] {
@@ -288,7 +289,8 @@ impl Inside {
         if let Some(entry) = entry {
             return barrier.close_with(entry, opened).await;
         }
-        // The last member closes the barrier, unless its session ended first.
+        // The last member normally closes the barrier. If the session of that member ended first,
+        // this member closes it.
         if barrier.is_open_since(opened).await? {
             barrier.close(opened).await?;
         }

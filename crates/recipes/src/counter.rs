@@ -55,8 +55,8 @@ impl Counter {
         })
     }
 
-    /// Makes a change acquire `lock` after this number of conflicts with other clients. Without a
-    /// lock, a slow client may have conflicts for a long time.
+    /// Makes a change of the counter acquire `lock` after this number of conflicts with other
+    /// clients. Without a lock, a slow client may have conflicts for a long time.
     ///
     /// Source: PromotedToLock.
     pub fn with_promotion(mut self, lock: Mutex, conflicts: usize) -> Self {

@@ -63,7 +63,7 @@ pub struct Instance {
     pub payload: Value,
     /// Lifetime of the znode.
     pub service_type: ServiceType,
-    /// Time of the registration by the clock of the instance. It is written in ms.
+    /// Time of the registration by the clock of the instance. The JSON contains the time in ms.
     pub registered: SystemTime,
     /// Format of the instance's URIs, as Curator writes it.
     pub uri_spec: Value,
@@ -107,7 +107,8 @@ impl Instance {
         self
     }
 
-    /// Encodes the instance like Curator, with Curator's order of keys. Absent values are null.
+    /// Encodes the instance as JSON, with Curator's keys in Curator's order. Absent values are
+    /// null.
     pub fn to_json(&self) -> String {
         let number = |port: Option<u16>| port.map_or(Value::Null, Value::from);
         let text = |text: &Option<String>| text.clone().map_or(Value::Null, Value::from);
@@ -202,11 +203,11 @@ impl ServiceDiscovery {
         child(&self.base, name)
     }
 
-    /// Registers an instance until the returned node is closed or dropped, including in later
-    /// sessions. A background task does the work, so the call requires a tokio runtime.
+    /// Registers an instance, in this and all later sessions, until the returned node is closed or
+    /// dropped. A background task does the work, so the call requires a tokio runtime.
     ///
-    /// If a dynamic instance with the same id exists, the registration waits until the session of
-    /// that instance ends.
+    /// If another session has registered a dynamic instance with the same id, the registration of a
+    /// dynamic instance waits until that session ends.
     ///
     /// # Errors
     /// If the name or the id is invalid.
@@ -244,7 +245,8 @@ impl ServiceDiscovery {
     }
 }
 
-/// Decodes the data of an instance's znode. Logs data that cannot be decoded.
+/// Decodes the data of an instance's znode. If this is impossible, logs a warning and returns
+/// `None`.
 pub(crate) fn readable(path: &str, data: &[u8]) -> Option<Instance> {
     let read = Instance::from_json(data).inspect_err(|reason| {
         tracing::warn!(

@@ -110,9 +110,9 @@ impl Naming {
 pub(crate) struct ItemName<'a> {
     /// Name without its number.
     pub(crate) stem: &'a str,
-    /// Priority or id as text.
+    /// Priority, id or due time as text. Empty in names without such a part.
     pub(crate) label: &'a str,
-    /// Time from which the item may be taken, in ms since 1970.
+    /// Time from which the item may be taken, in ms since 1970, or 0 without a due time.
     pub(crate) due_ms: u64,
     number: i32,
 }

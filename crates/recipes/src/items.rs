@@ -162,7 +162,7 @@ impl Items {
         Ok(removed)
     }
 
-    /// Deletes the first item and returns its data.
+    /// Deletes the first item and returns its data, or returns `None` if the queue is empty.
     pub(crate) async fn try_pop(&self) -> Result<Option<Bytes>> {
         for name in in_order(&self.list().await?, self.naming) {
             let path = self.item(name);

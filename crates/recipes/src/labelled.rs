@@ -21,7 +21,7 @@ taken_by_consumers!(IdQueue);
 taken_by_consumers!(LockingQueue);
 
 /// Queue whose items can be taken from a given time on, according to the system clock of the
-/// consumer. Earlier items come first.
+/// consumer. Items that are due earlier come first.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -55,8 +55,8 @@ impl DelayQueue {
     /// # Errors
     /// See [`Queue::put`](crate::Queue::put).
     pub async fn put(&self, delay: Duration, item: impl Into<Bytes>) -> Result<()> {
-        // The current time is rounded down, as consumers do. Otherwise, an item without a delay
-        // would wait for the next ms.
+        // The current time is rounded down, like the current time of consumers. Otherwise, an item
+        // without a delay would wait for the next ms.
         let due_ms = now_ms(&self.items.client).saturating_add(ms_rounded_up(delay));
         self.items.put(&due_stem(due_ms), &[item.into()]).await
     }
@@ -157,7 +157,7 @@ impl LockingQueue {
         Ok(Self { items })
     }
 
-    /// Adds an item at the end of the items with priority 100.
+    /// Adds an item with priority 100, after the existing items with this priority.
     ///
     /// # Errors
     /// See [`Queue::put`](crate::Queue::put).

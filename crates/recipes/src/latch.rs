@@ -146,8 +146,8 @@ impl LeaderLatch {
         participants(&self.queue, usize::MAX).await
     }
 
-    /// Leaves the election. The candidate's znode has been deleted when the call returns. After a
-    /// lost connection, the deletion continues in the background.
+    /// Leaves the election. When the call returns, the candidate's znode has been deleted. If the
+    /// connection is lost first, the deletion continues in the background.
     pub async fn close(mut self) {
         self.stop.send_replace(true);
         if let Some(task) = self.task.take() {

@@ -14,9 +14,10 @@ use crate::names::Layout;
 use crate::session::data_of;
 use crate::wall_clock::now_ms;
 
-/// Version of the format.
+/// Version of the format of a lease's data.
 const VERSION: u64 = 1;
-/// Format of the end, in UTC. Strings in this format have the same order as their times.
+/// Format of the time at which a lease ends, in UTC. Strings in this format have the same order as
+/// their times.
 const END: &str = "%Y-%m-%dT%H:%M:%S";
 
 /// Right to do something, for a fixed time. The holder does not need a session, and may obtain the

@@ -49,8 +49,8 @@
 //!   token protects a resource outside of ZooKeeper from a holder that was stopped for longer than
 //!   its session timeout. The resource must refuse a token that is less than the greatest token it
 //!   has seen.
-//! * While the connection is lost, no lock, lease or leadership is certainly held. The place in the
-//!   queue remains while the session lives.
+//! * While the connection is lost, it is uncertain whether a lock, lease or leadership is still
+//!   held. The place in the queue remains while the session lives.
 //! * Every future may be dropped. Dropping a wait or a guard removes the contender from the queue
 //!   in the background.
 //! * The caller sets time limits: `tokio::time::timeout(limit, mutex.acquire())`.

@@ -160,7 +160,7 @@ impl Mutex {
 
     /// Works like [`acquire`](Self::acquire), but succeeds immediately if `owner` already holds the
     /// lock. The last guard of the owner releases the lock. Only this `Mutex` and its clones know
-    /// its owners.
+    /// the owners.
     ///
     /// # Errors
     /// See [`acquire`](Self::acquire).

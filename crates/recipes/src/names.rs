@@ -51,8 +51,8 @@ const fn shared(text: &'static str) -> NamePrefix {
     }
 }
 
-/// Words of locks and LeaderSelector. In this queue, kazoo's readers and writers wait for each
-/// other.
+/// Words of locks and LeaderSelector. They include kazoo's readers, for which an exclusive
+/// contender waits.
 pub(crate) const LOCKS: &[NamePrefix] = &[
     exclusive("lock-"),
     exclusive("__lock__"),

@@ -288,8 +288,8 @@ impl NodeTask {
             NodeLife::Session => {
                 let owner = self.client.session_id();
                 let is_own = |_: Option<&Bytes>, stat: &Stat| stat.ephemeral_owner == owner.0;
-                // If this session created the znode and is connected, the watch would have reported
-                // a deletion.
+                // If this session owns the znode and is connected, the watch would have reported a
+                // deletion, so the znode still exists.
                 let is_there = matches!(
                     *self.standing.borrow(),
                     NodeState::There { session, .. } if session == owner

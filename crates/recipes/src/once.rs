@@ -1,8 +1,9 @@
 //! Transactions that are executed at most once, even after lost connections.
 //!
 //! The first operation of each transaction writes a marker: an ephemeral znode of this client, with
-//! its expected version. A repeated request, or one that is still unread in an old connection,
-//! finds another version and is refused. The refusal proves that the first request was executed.
+//! its expected version. After the first execution, a repeated request, or a request that is still
+//! unread in an old connection, finds another version and is refused. The refusal proves that the
+//! transaction was executed.
 
 use bytes::Bytes;
 use client::{Client, Create, Error as ClientError, MultiOp, MultiResult};
@@ -68,13 +69,14 @@ impl Marker {
         &self.entry.queue().client
     }
 
-    /// Executes a transaction, retrying after lost connections. After a dropped future, the caller
-    /// must call [`settle`](Self::settle) first.
+    /// Executes a transaction, retrying after lost connections. If an earlier future was dropped,
+    /// the caller must call [`settle`](Self::settle) first.
     pub(crate) async fn run(&mut self, ops: &[MultiOp]) -> Result<TxnOutcome> {
         let (answer, was_asked) = self.ask(DONE, ops).await?;
         Ok(match answer {
             MarkerAnswer::Done(results) => TxnOutcome::Done(results),
-            // Other clients do not write this marker, and earlier requests have been settled.
+            // Other clients do not write this marker, and earlier transactions have been settled,
+            // so a request of this transaction was executed.
             MarkerAnswer::Another => {
                 self.begin_next();
                 TxnOutcome::Done(Vec::new())
@@ -94,8 +96,8 @@ impl Marker {
         })
     }
 
-    /// Ensures that requests without an answer are not executed later. Returns whether one
-    /// was executed, or `None` if the marker has been deleted.
+    /// Ensures that requests without an answer are not executed later. Returns whether such a
+    /// request was executed, or `None` if the marker has been deleted.
     pub(crate) async fn settle(&mut self) -> Result<Option<bool>> {
         if !self.is_asked {
             return Ok(Some(false));

@@ -42,7 +42,7 @@ const QUIET_TIME: Duration = Duration::from_secs(30);
 /// The members must use the same set, and different identifiers. With n members in the order of
 /// their identifiers, a member receives every n-th item, and holds a lock for each of its items.
 /// After a change of the members, the set is divided again once the members have not changed for a
-/// while. A member receives an item only after its last owner has released it.
+/// while. A member receives an item only after the previous owner has released the item.
 ///
 /// Source: kazoo's SetPartitioner. Unlike kazoo's members, this member continues in the next
 /// session.
@@ -174,7 +174,7 @@ fn items_of_member(items: &BTreeSet<String>, members: &[String], own: &str) -> O
     Some(share.cloned().collect())
 }
 
-/// Items of one member. Dropping it releases them in the background.
+/// Items of one member. Dropping the share releases the items in the background.
 #[derive(Debug)]
 #[must_use = "dropping it releases the items"]
 pub struct Share<'a> {
@@ -219,7 +219,7 @@ impl Share<'_> {
         tokio::select! {
             biased;
             () = uncertain => {}
-            // An error means that the session has ended.
+            // An error, such as the end of the session, also makes the share outdated.
             _ = self.of.wait_for_other_members(&self.members) => {}
         }
     }

@@ -51,7 +51,8 @@ impl Party {
         Self::start_as(client, directory, WORD, data, false)
     }
 
-    /// Works like [`start`](Self::start), for a pool in which identifiers are parts of names.
+    /// Works like [`start`](Self::start), for a pool in which the identifier is part of the znode's
+    /// name.
     ///
     /// ```
     /// # tests::documented(async |client| {

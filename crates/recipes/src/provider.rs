@@ -21,10 +21,11 @@ pub enum Strategy {
     Sticky,
 }
 
-/// Condition for temporarily not choosing an instance after the application has reported errors.
+/// Condition under which an instance is temporarily not chosen, because the application has
+/// reported errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DownPolicy {
-    /// Number of errors at which an instance is down.
+    /// Number of reported errors at which an instance counts as down.
     pub errors: usize,
     /// Time after the first error at which the instance is up again.
     pub time: Duration,

@@ -48,7 +48,7 @@ macro_rules! taken_by_consumers {
                 self.items.take().await
             }
 
-            /// Takes an item if there is a free one.
+            /// Takes an item, or returns `None` if no item is free.
             ///
             /// # Errors
             /// If the session has ended, or a server refuses a request.
@@ -86,7 +86,7 @@ taken_by_consumers!(PriorityQueue);
 /// // In another program:
 /// let taken = queue.take().await?;
 /// assert_eq!(taken.items(), ["to: you"]);
-/// // Fails with `NotHeld` if the session has ended, so that another client will take the item.
+/// // Fails with `NotHeld` if the session has ended. Another client can then take the item.
 /// taken.confirm().await?;
 /// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
@@ -94,8 +94,8 @@ taken_by_consumers!(PriorityQueue);
 ///
 /// An item is added exactly once, or the call reports that the result is unknown. It is *taken at
 /// least once*: the item stays until its consumer [confirms](TakenItems::confirm) it, and is free
-/// again when the consumer releases it or its session ends. A consumer must therefore tolerate
-/// repetitions. The [`Token`](crate::Token) of a later consumer of the item is greater.
+/// again when the consumer releases it or the consumer's session ends. A consumer must therefore
+/// tolerate repetitions. The [`Token`](crate::Token) of a later consumer of the item is greater.
 ///
 /// | | requests | notifications |
 /// |---|---|---|

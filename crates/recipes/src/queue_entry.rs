@@ -212,8 +212,8 @@ impl QueueEntry {
             let names = names.iter().map(String::as_str);
             let ahead = match standing(names, self.name(), self.queue.words) {
                 QueueStanding::Gone => return Ok(WaitOutcome::Gone),
-                // The list may be older than a loss that has just been detected. In this case it is
-                // read again.
+                // The list may be older than a connection loss that was just detected. The list is
+                // then read again.
                 QueueStanding::Granted if !self.is_certain() => continue,
                 QueueStanding::Granted => return Ok(WaitOutcome::Granted),
                 QueueStanding::Behind(ahead) => format!("{}/{ahead}", self.queue.directory),
@@ -366,8 +366,8 @@ impl Drop for QueueEntry {
     }
 }
 
-/// Returns the cause of uncertainty in `state` for a znode of the session `owner`, or `None` if it
-/// is certain. `current` is the session of the client.
+/// Returns the cause of uncertainty in `state` for a znode of the session `owner`, or `None`
+/// without uncertainty. `current` is the session of the client.
 fn uncertainty_of(state: &State, owner: SessionId, current: SessionId) -> Option<UncertaintyCause> {
     match state {
         State::Connected { session, .. } if *session == owner => None,

@@ -105,9 +105,9 @@ impl LeaderSelector {
         }
     }
 
-    /// Repeats [`lead`](Self::lead), each time from the end of the queue, until the future is
-    /// dropped or the session ends. One transaction releases the leadership and joins the queue
-    /// again.
+    /// Repeats [`lead`](Self::lead), each time from the end of the queue, until the future of this
+    /// call is dropped or the session ends. One transaction releases the leadership and joins the
+    /// queue again.
     ///
     /// # Errors
     /// If the session has ended, or a server refuses the creation.

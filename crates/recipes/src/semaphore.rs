@@ -134,7 +134,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// See [`Mutex::acquire`](crate::Mutex::acquire). [`Error::Argument`] if `count` is 0 or
-    /// greater than the number of leases.
+    /// greater than the maximum of the semaphore.
     pub async fn acquire_many(&self, count: usize) -> Result<Leases> {
         if !(1..=self.max).contains(&count) {
             let reason = format!("{count} of {} leases cannot be acquired", self.max);

@@ -58,7 +58,7 @@ where
     }
 }
 
-/// Checks the path of a recipe in advance, so that later requests cannot fail because of it.
+/// Checks the path of a recipe before any request is sent.
 pub(crate) fn check_path(path: &str) -> Result<()> {
     let reason = match path {
         "/" => "the path is the root",
@@ -173,7 +173,7 @@ pub(crate) async fn delete_own(
 /// Waits until either channel changes. Returns false if `standing` will never change again.
 ///
 /// The standing of a recipe is valid only while the client is connected in the same session, so the
-/// caller must check it after a change of either channel.
+/// caller must check the standing after a change of either channel.
 pub(crate) async fn wait_for_either<T>(
     standing: &mut watch::Receiver<T>,
     state: &mut watch::Receiver<State>,

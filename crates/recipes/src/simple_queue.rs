@@ -85,7 +85,7 @@ impl SimpleQueue {
         self.items.pop().await
     }
 
-    /// Deletes and returns the first item if there is one.
+    /// Deletes and returns the first item, or returns `None` if the queue is empty.
     ///
     /// # Errors
     /// See [`take`](Self::take).

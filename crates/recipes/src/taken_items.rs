@@ -106,7 +106,8 @@ impl TakenItems {
             }
             TxnOutcome::Gone { .. } => lost,
             TxnOutcome::Refused { index, error } if error.code() == Some(ErrorCode::NoNode) => {
-                // If the lock is missing, it cannot be released.
+                // The operation with index 0 deletes the lock. If it failed, there is no lock to
+                // release.
                 self.item_lock.is_locked = index > 0;
                 self.item_lock.unlock_and_release().await?;
                 lost

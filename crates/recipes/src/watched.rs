@@ -42,7 +42,8 @@ pub(crate) async fn watch_ended<A, B>(
         Ok(_) | Err(ClientError::WatchRemoved { .. }) => Ok(WatchEnd::ReadAgain),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(WatchEnd::Deleted),
         Err(error) if is_transient(client, &error) => {
-            // The state of the client may change slightly after this error.
+            // The state of the client may change shortly after this error. Until then, this wait
+            // ends immediately, and the recipe reads again.
             connected(client).await?;
             Ok(WatchEnd::ReadAgain)
         }

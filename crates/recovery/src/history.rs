@@ -88,8 +88,9 @@ impl<D: Disk> DurableLog<D> {
         &self.end
     }
 
-    /// Appends a transaction to the group. Returns whether a snapshot is due. If so, the log
-    /// continues in a new file, and `seed` determines when the next snapshot is due.
+    /// Appends a transaction to the group that the next [`commit`](Self::commit) makes durable.
+    /// Returns whether a snapshot is due. If so, the log continues in a new file, and `seed`
+    /// determines when the next snapshot is due.
     ///
     /// # Errors
     /// If [`LogWriter::append`] or [`LogWriter::roll`] fails.
@@ -126,7 +127,7 @@ impl<D: Disk> DurableLog<D> {
         Ok(committed)
     }
 
-    /// Saves the accepted epoch, which is a promise, durably.
+    /// Saves the accepted epoch durably. It is a promise not to follow leaders of lower epochs.
     ///
     /// # Errors
     /// If the epoch cannot be written.

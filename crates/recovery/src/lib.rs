@@ -3,8 +3,8 @@
 //!
 //! A server that starts calls [`recover_tree`], or [`recover_member`] if it is a member of an
 //! ensemble, and then [`complete_start`]. [`Restore`] builds the tree; it is also used to read a
-//! single snapshot, or one received from a leader. [`DurableLog`] implements the file operations of
-//! a running server, and [`NewSnapshot`] writes a snapshot at the same time.
+//! single snapshot from a file or from a leader. [`DurableLog`] implements the file operations of a
+//! running server, and [`NewSnapshot`] writes a snapshot at the same time.
 //!
 //! Source: FileTxnSnapLog.restore, DataTree.compareDigest.
 
@@ -68,8 +68,8 @@ pub fn recover_tree<D: Disk>(
     })
 }
 
-/// Recovers a server that can receive its leader's data. Corrupted data does not prevent its start
-/// but costs its vote.
+/// Recovers a server that can receive its leader's data. Corrupted data does not prevent the start,
+/// but the server then does not vote.
 ///
 /// If logs or snapshots are corrupted or partly missing ([`StorageError::is_damage`]), all of them
 /// are moved aside. The result is the empty tree of an
@@ -152,7 +152,7 @@ pub struct OwnLog {
     pub epochs: Epochs,
     /// Last transaction in the log.
     pub last_logged: Zxid,
-    /// Zxid from which on the log files are without a gap. The loaded snapshot may contain
+    /// Zxid after which the log files are without a gap. The loaded snapshot may contain
     /// transactions that were never logged here.
     pub log_whole_from: Zxid,
     /// Whether the member may vote. False if the data is
@@ -203,7 +203,7 @@ enum Stage {
     Loading(Box<TreeLoader>),
     /// Transactions are being replayed.
     Replaying(Box<Tree>),
-    /// Between the two states, or after a snapshot that failed.
+    /// Between the two stages, or after a snapshot that could not be loaded.
     EmptyDirectory,
 }
 

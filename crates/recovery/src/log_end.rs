@@ -7,7 +7,8 @@ use proto::Zxid;
 /// Last transaction in the log, or in the snapshot after which the log continues.
 ///
 /// A transaction may be committed and applied before this member has written it, because other
-/// members form a quorum. To a reader, a record that is being written looks like corruption.
+/// members form a quorum. A reader must stop at this end, because a record that is being written
+/// looks like corruption.
 #[derive(Debug)]
 pub struct LogEnd(AtomicI64);
 

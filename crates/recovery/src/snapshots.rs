@@ -98,7 +98,8 @@ impl DurableReader {
     }
 
     /// Begins to read a tree whose history replaces this server's own history. The replica ordered
-    /// this in generation `ordered`. No transaction is applied until the snapshot is on disk.
+    /// the replacement in generation `ordered`. No transaction is applied until the snapshot is on
+    /// disk.
     ///
     /// # Errors
     /// If the generation has changed.

@@ -335,8 +335,9 @@ fn the_log_is_cut_for_the_snapshot_that_replaces_it() {
     ));
 }
 
-/// An unfinished truncation is not treated as refused. The page cache may show data that the disk
-/// lacks, and truncated records could reappear after the next history of this process.
+/// An unfinished truncation is an error, not a refused truncation ([`Reloaded::NotCut`]). The page
+/// cache may show data that the disk lacks, so truncated records could reappear after records that
+/// this process writes later.
 #[test]
 fn a_cut_that_cannot_be_made_durable_ends_the_process() {
     let (disk, dir) = (Arc::new(SimDisk::default()), Path::new("/data"));

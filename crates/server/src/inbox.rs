@@ -4,6 +4,6 @@ use std::sync::Arc;
 
 use replica::Input;
 
-/// Function that sends an input to the core. After the core has ended, inputs are lost, because the
-/// server is stopping.
+/// Function that sends an input to the core. After the core has ended, inputs are dropped, because
+/// the server is stopping.
 pub(crate) type InputSink = Arc<dyn Fn(Input) + Send + Sync>;

@@ -54,10 +54,10 @@ pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
 /// Interval between reports about log lines that were suppressed in minutes that have ended.
 pub(crate) const SUPPRESSED_LINES_EVERY: Duration = Duration::from_secs(5);
 
-// The identities of one connection's requests in progress must fit into its leader's queue.
+// The identities of one connection's requests in progress must fit into the queue for the leader.
 const _: () = assert!(UNANSWERED_MAX * IDENTITY_BYTES_MAX <= PEER_QUEUE_BYTES_MAX / 2);
 
-// A connection must always be able to acquire the permits for a whole batch.
+// The core must be able to prepare a whole batch of a connection in one turn.
 const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ pub struct World<C: StepChecks> {
     pub held: BTreeSet<(usize, HeldWork)>,
     /// Wall clock of each server.
     pub clocks: Vec<Clock>,
-    /// Server that the oracle of two voters names.
+    /// Server that the oracle of an ensemble with two voters names, if any.
     pub oracle: Option<usize>,
     /// Whether all faults have ended.
     pub is_healed: bool,

@@ -23,9 +23,9 @@ pub(crate) struct Plan {
     pub(crate) pause: Micros,
     /// Number of committed transactions that a server keeps in memory for learners.
     pub(crate) committed_len: usize,
-    /// Number of transactions between two snapshots.
+    /// Maximum number of transactions after which a snapshot is due.
     pub(crate) snap_count: u64,
-    /// Number of bytes per step of a snapshot.
+    /// Approximate number of bytes per step of a snapshot.
     pub(crate) chunk_bytes: usize,
     pub(crate) force_snapshot: bool,
     pub(crate) use_disk_log: bool,

@@ -159,7 +159,8 @@ pub enum StorageError {
         /// Reason why the newest snapshot cannot be loaded.
         reason: String,
     },
-    /// A newer snapshot is corrupted, and the logs do not reach its transaction.
+    /// A snapshot newer than the loaded one is corrupted, and the logs do not reach its last
+    /// transaction.
     #[error(
         "cannot load snapshot {} ({reason}), and without it the data ends at zxid {reached}, so \
          transactions would be lost. Restore an intact copy or the missing logs. To discard \

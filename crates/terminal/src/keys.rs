@@ -56,8 +56,8 @@ impl Drop for QuitKey {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(reader) = self.reader.take() {
-            // The thread ends after its current read. A later read could consume keys that are
-            // meant for the following commands.
+            // The thread ends after its current read. If it were not awaited, it could consume keys
+            // that are meant for the following commands.
             let _ = reader.join();
         }
         // An error is harmless, because a terminal that no longer exists does not need its mode.

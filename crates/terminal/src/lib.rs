@@ -84,7 +84,7 @@ impl<W: Write> Output<W> {
         self.is_terminal
     }
 
-    /// Clears the terminal, and moves the cursor to the upper left corner. Does nothing if the
+    /// Clears the terminal and moves the cursor to the upper left corner. Does nothing if the
     /// output is not a terminal.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 //! Written bytes and changed names are pending until they are synced. Names are synced per
 //! directory. After a process is killed, everything that it wrote remains. After a power failure, a
 //! file keeps a prefix of its pending writes, and the last write of the prefix may be truncated.
-//! Alternatively, it keeps all pending writes, but any of their sectors may be missing. A directory
-//! keeps a prefix of its pending names.
+//! Alternatively, the file keeps all pending writes, but any of their sectors may be missing. A
+//! directory keeps a prefix of its pending names.
 
 mod damage;
 #[cfg(test)]
@@ -57,7 +57,7 @@ struct Inner {
     is_full: bool,
     /// Number of reads that will fail from now on.
     failing_reads: u32,
-    /// Whether any bits have flipped on this disk.
+    /// Whether `rot` or `rot_number` has corrupted a file on this disk.
     has_rotted: bool,
     /// Number of changes before the power failed, including failed ones.
     changes: u64,

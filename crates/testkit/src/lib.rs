@@ -6,7 +6,7 @@
 //! * [`linearizability`] checks the answers of one object to several clients.
 //! * `certificates` generates certificates for tests of TLS (with the feature of that name).
 //! * `faults` contains faults of a server in this process (with the feature of that name).
-//! * [`altered()`] makes random changes of a file's content.
+//! * [`altered()`] makes random changes to a copy of a file's content.
 //! * [`recordings`] finds the recordings of Apache ZooKeeper, and [`vectors`] reads the data
 //!   directories among them.
 

@@ -13,8 +13,8 @@ use crate::options::SocketOptions;
 use crate::reserved_descriptors::{self, ReservedDescriptors};
 use log_limiter::LogLimiter;
 
-/// Listening socket that can be closed immediately, even while a task waits on it. The address is
-/// then free.
+/// Listening socket that can be closed immediately, even while a task waits for a connection.
+/// Closing frees the address.
 #[derive(Debug)]
 pub struct Listener(Mutex<Option<TcpListener>>);
 
@@ -56,7 +56,7 @@ pub struct Accepting {
 }
 
 /// Passes each connection, with its options set, to `admit` until the socket is closed or the task
-/// is aborted. `admit` must not wait, because further connections are pending.
+/// is aborted. `admit` must not wait, because further connections may be pending.
 ///
 /// A connection that would use a reserved file descriptor is closed immediately. The first
 /// connection closed in a shortage of file descriptors is logged.

@@ -1,9 +1,9 @@
 //! File descriptors that connections leave free for the rest of the server.
 //!
-//! Each connection uses a file descriptor, and the system limits their number per process. Without
-//! a free descriptor, a server could not create a log or a snapshot. It would have to stop, because
-//! a log that cannot be written is treated as a failed disk. Therefore connections are refused
-//! shortly before the limit is reached.
+//! Each connection uses a file descriptor, and the system limits the number of descriptors per
+//! process. Without a free descriptor, a server could not create a log or a snapshot. It would have
+//! to stop, because a log that cannot be written is treated as a failed disk. Therefore connections
+//! are refused shortly before the limit is reached.
 
 use std::os::fd::AsRawFd;
 
@@ -12,10 +12,11 @@ use rustix::process::{Resource, getrlimit};
 /// File descriptors that connections leave free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReservedDescriptors {
-    /// Clients leave the file descriptors of [`Self::ByMembers`], and some more for members.
+    /// Clients' connections leave the descriptors of [`Self::ByMembers`] free, and some more for
+    /// members.
     ByClients,
-    /// Members leave some file descriptors for logs, snapshots and outgoing connections of this
-    /// server.
+    /// Members' connections leave some descriptors free for logs, snapshots and outgoing
+    /// connections of this server.
     ByMembers,
 }
 

@@ -136,7 +136,8 @@ impl Stream {
         }
     }
 
-    /// Returns the trusted certificate that identifies the peer; `None` if the peer presented none.
+    /// Returns the trusted certificate that identifies the peer; `None` without TLS, or if the peer
+    /// did not present a certificate.
     pub fn peer_certificate(&self) -> Option<&Certificate> {
         match self {
             Self::Plain(_) | Self::Brought(_) => None,
@@ -147,8 +148,9 @@ impl Stream {
 }
 
 impl WriteHalf {
-    /// Returns a writer that other threads can use without the task. Returns `None` unless the
-    /// stream is plain TCP, because only the task can write to other streams.
+    /// Returns a writer with which other threads can write without the task that owns this half.
+    /// Returns `None` unless the stream is plain TCP, because only the task can write to other
+    /// streams.
     pub fn direct_writer(&self) -> Option<TcpWriter> {
         match self {
             Self::Plain(writer) => Some(writer.clone()),
@@ -175,7 +177,7 @@ impl From<TlsStream<Records>> for Stream {
     }
 }
 
-/// Treats the missing close_notify as a normal end.
+/// Treats a missing close_notify as a normal end.
 #[cfg(feature = "tls")]
 fn ignore_missing_close_notify(read: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
     match read {
@@ -186,7 +188,8 @@ fn ignore_missing_close_notify(read: Poll<io::Result<()>>) -> Poll<io::Result<()
     }
 }
 
-/// Delegates each method to the inner stream.
+/// Implements `AsyncRead` by delegation to the inner stream. A TLS stream may end without
+/// close_notify.
 macro_rules! read_through {
     ($outer:ident) => {
         impl AsyncRead for $outer {

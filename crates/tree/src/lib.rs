@@ -8,7 +8,7 @@
 //! * [`SnapshotCursor`] writes a tree, and [`TreeLoader`] builds one.
 //! * [`auth`] decides permissions.
 //!
-//! The crate uses no sockets, clocks, files or threads. A [`PrepareContext`] and a transaction
+//! The crate does not use sockets, clocks, files or threads. A [`PrepareContext`] and a transaction
 //! contain the time. A host protects the tree with a lock, applies transactions in zxid order, and
 //! reports each applied transaction to the overlay.
 //!

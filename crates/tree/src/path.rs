@@ -98,8 +98,8 @@ fn is_bad_component(component: &[u8]) -> bool {
 }
 
 /// Returns whether a path must not contain this character. This applies to control characters,
-/// private use, the last sixteen characters of the basic plane, and all characters above it (which
-/// are surrogates in Java).
+/// private use, the last sixteen characters of the basic plane, and all characters above that plane
+/// (which are surrogates in Java).
 fn is_refused(character: char) -> bool {
     matches!(character,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
@@ -108,7 +108,7 @@ fn is_refused(character: char) -> bool {
 /// A path that is split at its last `/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Split<'a> {
-    /// Part before the last `/`; empty for the root.
+    /// Part before the last `/`; empty for the root and its children.
     pub(crate) parent: &'a str,
     /// Part after the last `/`, possibly empty.
     pub(crate) name: &'a str,

@@ -41,9 +41,8 @@ impl CommittedLog {
         }
     }
 
-    /// Adds the next committed transaction. A transaction that is already in the list changes
-    /// nothing. A learner receives some transactions again after a snapshot that already contains
-    /// them.
+    /// Adds the next committed transaction. Ignores a transaction that is not newer than the last
+    /// one in the list.
     pub fn push(&mut self, record: Record) {
         if let Some(last) = self.max() {
             if record.zxid <= last {

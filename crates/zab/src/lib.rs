@@ -2,15 +2,15 @@
 //!
 //! Zab has three phases. A prospective leader collects the accepted epochs (discovery),
 //! synchronises its learners with its own log (synchronisation), and then orders every change
-//! (broadcast). This crate reads no clock, socket or disk. Durability is an *input*: a
+//! (broadcast). This crate does not read a clock, socket or disk. Durability is an *input*: a
 //! server is counted only after the host has reported a sync. An acknowledgement before the sync is
 //! therefore impossible.
 //!
 //! * [`learner::Learner`] is a follower or an observer, from its first packet on.
 //! * [`leader::Leader`] is the elected server with all its learners.
 //! * [`observer_master::ObserverMaster`] is the part of a follower that serves observers.
-//! * [`sync`] decides how a learner is synchronised. [`CommittedLog`] contains the transactions for
-//!   it.
+//! * [`sync`] decides how a learner is synchronised. [`CommittedLog`] keeps the transactions that a
+//!   learner may lack.
 //! * [`broadcast`] counts acknowledgements of proposals. A standalone server also uses this module,
 //!   as the leader of an ensemble of one.
 //!

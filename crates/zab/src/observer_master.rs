@@ -156,8 +156,8 @@ impl ObserverMaster {
     }
 
     /// Handles a commit from the leader. `designated_leader` is set for a reconfiguration. Call it
-    /// in zxid order, once or twice per transaction. `otherwise` replaces the record for one
-    /// observer.
+    /// in zxid order. A second call for the same transaction is ignored. `otherwise` contains the
+    /// record that one observer receives instead of `record`.
     pub fn handle_committed(
         &mut self,
         record: &Record,
@@ -246,7 +246,7 @@ impl ObserverMaster {
     }
 
     /// Forwards the leader's query for the digest of the tree at `zxid` to the observers that
-    /// support it.
+    /// support such queries.
     pub fn query_digests(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.question = Some(DigestQuestion {
             zxid,
@@ -358,8 +358,8 @@ impl ObserverMaster {
         };
         // All transactions of this epoch that an observer has are committed, but this follower has
         // not received those commits yet. After a cut, the observer's clients would see an older
-        // state. The snapshot with which it began may also contain parts of the transactions to be
-        // cut.
+        // state. The snapshot with which the observer began may also contain parts of the
+        // transactions to be cut.
         let is_ahead = last_logged.epoch() == self.epoch && *last_logged > self.last;
         if is_ahead {
             return Err(LinkFault::HistoryAhead {
@@ -457,8 +457,8 @@ impl ObserverMaster {
         out: &mut Vec<Action>,
     ) -> Result<(), LinkFault> {
         match packet {
-            // This is the second acknowledgement of the epoch, after UPTODATE. Observers do not
-            // have to send other acknowledgements.
+            // This is the second acknowledgement of the epoch, after UPTODATE. Other
+            // acknowledgements from observers are refused.
             LearnerPacket::Ack { zxid } if zxid.counter() == 0 => {}
             LearnerPacket::Ack { .. } => return Err(unexpected(&packet)),
             LearnerPacket::Ping { touched, .. } => {

@@ -5,8 +5,8 @@ use std::fmt;
 use bytes::Bytes;
 use proto::{OpCode, Zxid};
 
-/// A transaction, whose body Zab does not interpret. It therefore keeps the form that it has in a
-/// PROPOSAL and in the log: header, body, digest ([`proto::txn::TxnRecord`] decodes it).
+/// A transaction. Zab does not interpret its bytes, which therefore keep the form that they have in
+/// a PROPOSAL and in the log: header, body, digest ([`proto::txn::TxnRecord`] decodes them).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Position of the transaction in the order of all changes.
@@ -47,8 +47,8 @@ impl fmt::Display for Record {
 
 /// Returns whether `next` may follow `before` in a log: it must be the next zxid of the epoch, or
 /// the first zxid of a later epoch. A gap inside an epoch is a lost transaction (ZOOKEEPER-4925). A
-/// gap at the start of an epoch is one, too, because every leader begins with counter 1. Recovery
-/// refuses a log in which an epoch begins with another counter.
+/// gap at the start of an epoch is also a lost transaction, because every leader begins with
+/// counter 1. Recovery refuses a log in which an epoch begins with another counter.
 pub(crate) fn follows(before: Zxid, next: Zxid) -> bool {
     next == before.next() || (next.epoch() > before.epoch() && next.counter() == 1)
 }

@@ -41,18 +41,18 @@ pub(crate) enum Access {
 
 /// Work of a command.
 pub(crate) enum Task {
-    /// Reads the state of the server, or changes a setting or counters. It never takes long.
+    /// Reads the state of the server, or changes a setting or counters. Runs on a worker thread.
     Look(Box<Look>),
     /// Lists resources of clients, part by part.
     List(List),
-    /// Takes a snapshot. The host executes it.
+    /// Takes a snapshot. The admin server executes it.
     Snapshot,
-    /// Replaces the tree. The host executes it.
+    /// Replaces the tree. The admin server executes it.
     Restore,
-    /// Sends changes when they occur. The host executes it.
+    /// Sends changes when they occur. The admin server executes it.
     #[cfg(feature = "history")]
     Feed,
-    /// Sends a part of the log. The host executes it.
+    /// Sends a part of the log. The admin server executes it.
     Log,
 }
 
@@ -138,7 +138,8 @@ impl Command {
             || self.name == "set_trace_mask"
     }
 
-    /// Returns whether Apache ZooKeeper lacks the command, so that existing tools do not call it.
+    /// Returns whether Apache ZooKeeper lacks the command. Existing tools do not call such
+    /// commands.
     pub(crate) fn is_our_own(&self) -> bool {
         !self.is_listed || self.name.starts_with("history/")
     }

@@ -15,7 +15,8 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// Creates the table of ZooKeeper's commands with the prefix `url` (`admin.commandURL`).
+    /// Creates the table of ZooKeeper's commands and Zoarium's own commands, with the prefix `url`
+    /// (`admin.commandURL`).
     pub(crate) fn new(url: &str) -> Self {
         Self {
             url: url.trim_end_matches('/').to_owned(),

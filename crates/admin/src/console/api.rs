@@ -121,19 +121,19 @@ pub(crate) struct Settings {
     pub(crate) data_bytes_max: usize,
 }
 
-/// Result of a request. The host completes some results.
+/// Result of a request. The admin server completes some results.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// Complete response.
     Answer(Answer),
-    /// Page of the sessions and, if the visitor has logged in, the login. The host creates the page
-    /// with [`sessions_answer`](super::sessions_answer).
+    /// Page of the sessions and, if the visitor has logged in, the login. The admin server creates
+    /// the page with [`sessions_answer`](super::sessions_answer).
     Sessions(SessionsPage, Option<Login>),
     /// Command of the admin server, its call, and the visitor's login if there is one.
     Command(&'static str, Call, Option<Login>),
-    /// State of the ensemble, for all visitors.
+    /// State of the ensemble. Visitors may see it without a login.
     Ensemble,
-    /// Recent log, for this login. The host checks that the visitor is an administrator.
+    /// Recent log, for this login. The admin server checks that the visitor is an administrator.
     Log(Login),
 }
 

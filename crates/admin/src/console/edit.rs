@@ -43,7 +43,7 @@ pub(crate) struct NewZnode<'a> {
     pub(crate) data: Option<Bytes>,
 }
 
-/// Reason for the refusal of other kinds.
+/// Reason for the refusal of an unknown kind, or of a `ttl` that does not suit the kind.
 const UNKNOWN_KIND: &str = "`kind` must be persistent, sequential or container without a `ttl`, or ttl or ttl-sequential with a `ttl`; the console cannot create ephemeral znodes, because they would be deleted together with the session of the page";
 
 /// Creates a znode.
@@ -101,7 +101,7 @@ pub(crate) async fn delete(
     Ok(found(&json!({ "path": path })))
 }
 
-/// Sets the ACL of a znode if the znode has this aversion.
+/// Sets the ACL of a znode if the ACL has this version.
 pub(crate) async fn set_acl(
     session: &ZnodeSession,
     path: &str,

@@ -3,17 +3,17 @@
 //! ```text
 //!   request -> Console::answer -> guard (host, origin) -> assets
 //!                                                      -> visits -> ZnodeSession ==stream==> the member, as a client
-//!                                                      -> Outcome::Sessions, Log: the host answers
+//!                                                      -> other Outcomes: the admin server answers
 //! ```
 //!
-//! Znodes are read and written by a client session over a stream that the host opens
-//! ([`Member::connect`]), with the caller's address and identities. ACLs, quotas, limits and the
-//! audit log therefore apply as for any client, and there is no second access path to the tree that
-//! could behave differently.
+//! Znodes are read and written by a client session over an in-process stream ([`Member::connect`]),
+//! with the caller's address and identities. ACLs, quotas, limits and the audit log therefore apply
+//! as for any client, and there is no second access path to the tree that could behave differently.
 //!
-//! A page begins with a visit, whose token is sent with each further request in a separate header.
-//! There are no cookies and no ambient login, so a site that does not know the token cannot read or
-//! change anything in the name of a visitor.
+//! When a page opens, it begins a visit (`POST visit`). The response contains a token, which the
+//! page sends in a custom header of each further request. There are no cookies and no ambient
+//! login, so a site that does not know the token cannot read or change anything on behalf of a
+//! visitor.
 
 mod api;
 mod assets;

@@ -102,12 +102,12 @@ impl ZnodeSession {
         decode(self.call(op, record.to_bytes()).await?)
     }
 
-    /// Sends a request that has no record.
+    /// Sends a request without a record.
     pub(crate) async fn ask_plain<T: Decode>(&self, op: OpCode) -> Result<T, Fault> {
         decode(self.call(op, Bytes::new()).await?)
     }
 
-    /// Returns the children of a znode. A long list is kept for the requests of its further pages.
+    /// Returns the children of a znode. A long list is kept for requests for its further pages.
     /// Each use checks that the znode, its children and its ACL are unchanged.
     pub(crate) async fn children(&self, path: &str) -> Result<Arc<Children>, Fault> {
         let request = PathWatchRequest {

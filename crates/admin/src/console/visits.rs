@@ -1,4 +1,4 @@
-//! Open pages: their tokens, visitors and sessions.
+//! Visits: pages that are open in browsers, with their tokens, logins and sessions.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ pub(crate) enum Login {
     Certificate(String),
 }
 
-/// Open page.
+/// Page that is open in a browser.
 #[derive(Debug)]
 pub(crate) struct Visit {
     /// Address from which the visit began. The session uses it for the scheme `ip`.
@@ -58,8 +58,9 @@ impl VisitState {
 pub(crate) struct Visits(Mutex<HashMap<String, Arc<Visit>>>);
 
 impl Visits {
-    /// Begins a visit. If there are too many visits, the new one replaces an idle one. Returns
-    /// false if none has been idle for long.
+    /// Begins a visit. If there are too many visits, the new visit replaces the visit that has been
+    /// idle for the longest time. Returns false if that visit has been idle for less than
+    /// [`VISIT_YIELDS_MS`].
     pub(crate) fn begin(&self, token: String, address: IpAddr, now_ms: u64) -> bool {
         let mut visits = self.0.lock();
         visits.retain(|_, visit| visit.silent_ms(now_ms) < VISIT_IDLE_MS);

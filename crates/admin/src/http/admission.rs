@@ -78,7 +78,7 @@ pub(crate) struct Slot {
     connection: Arc<AdmittedConnection>,
 }
 
-/// Answer that is being written.
+/// Answer that is being written. When it is dropped, the connection waits for the next head.
 #[derive(Debug)]
 pub(crate) struct Answer {
     number: Option<u64>,
@@ -148,7 +148,7 @@ impl Connections {
 }
 
 impl AdmittedConnection {
-    /// Resolves when the connection must be closed in favour of another one.
+    /// Resolves when the connection must be closed in favour of another connection or request.
     pub(crate) async fn must_close(&self) {
         self.give_way.notified().await;
     }
@@ -210,7 +210,7 @@ impl AdmittedConnection {
         }
     }
 
-    /// Starts writing the answer to a request that does not hold a slot.
+    /// Returns the [`Answer`] to a request that does not hold a slot.
     pub(crate) fn answer_at_once(self: Arc<Self>) -> Answer {
         Answer {
             number: None,
@@ -232,8 +232,9 @@ impl Slot {
         self.connection.give_way.clone()
     }
 
-    /// Starts writing an answer of `bytes`. An answer of unknown length (`None`), such as a feed or
-    /// a long listing, never becomes overdue.
+    /// Converts the slot to an [`Answer`] of `bytes`, which becomes overdue if the client reads it
+    /// too slowly. An answer of unknown length (`None`), such as a feed or a long listing, never
+    /// becomes overdue.
     pub(crate) fn answer(self, bytes: Option<u64>) -> Answer {
         let connection = self.connection.clone();
         let number = bytes.map(|bytes| {

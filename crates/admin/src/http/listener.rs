@@ -153,8 +153,8 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, settings: Po
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // A TLS connection is admitted after its handshake. The acceptor limits the number
-                // of handshakes.
+                // If the port accepts TLS, a connection is admitted after its handshake. The
+                // acceptor limits the number of handshakes.
                 let connection = if port.settings.acceptor.is_plain() {
                     Some(port.admission.admit().await)
                 } else {

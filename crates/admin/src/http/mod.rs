@@ -1,11 +1,13 @@
-//! HTTP/1.1 for the ports for operators: the admin server and the exporter of metrics.
+//! HTTP/1.1 for the ports for operators: the admin server, the exporter of metrics, and the port
+//! for probes.
 //!
 //! ```text
 //!   accept -> (TLS) -> TimedStream -> hyper -> Admission -> Answers::answer -> Workers
 //! ```
 //!
-//! Each port has separate tasks and threads, a limit on concurrent requests, and limits on heads
-//! and idle time. Load on these ports therefore does not affect clients.
+//! Each port has separate tasks, a limit on concurrent requests, and limits on heads and idle time.
+//! The ports share separate threads for longer work. Load on these ports therefore does not affect
+//! clients.
 
 mod admission;
 mod body;

@@ -54,7 +54,7 @@ impl Activity {
     }
 }
 
-/// See [`Activity::begin`].
+/// Guard that marks the server as working, from [`Activity::begin`].
 #[derive(Debug)]
 pub(crate) struct AtWork {
     at_work: Arc<AtomicUsize>,

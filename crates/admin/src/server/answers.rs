@@ -95,8 +95,8 @@ impl Answers for Admin {
 impl Admin {
     /// Refuses requests that a page from another site makes a browser send. Also refuses requests
     /// whose `Host` is not a known name of this server. Scrapers and dashboards may use other
-    /// names: unless `admin.strictHost` is set, commands of Apache ZooKeeper that only read are
-    /// executed.
+    /// names, so commands of Apache ZooKeeper that only read are executed nevertheless, unless
+    /// `admin.strictHost` is set.
     fn guard(
         &self,
         command: &Command,

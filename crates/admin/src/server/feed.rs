@@ -7,11 +7,11 @@
 //!                                                 the connection
 //! ```
 //!
-//! A feed consists of JSON lines: changes; `{"progress", "head", "hidden"}`, first and every few
-//! seconds; and at the end `{"end": {"reason", "text", "position", "resume_after"}}`. If this last
-//! line is missing, the connection broke. A feed reads the recorded changes and does not keep its
-//! own copies, so a slow feed holds only a few pages in memory. Positions are equal on all members
-//! of an ensemble.
+//! A feed consists of JSON lines: changes; `{"progress", "head", "hidden"}`, first, and after every
+//! few seconds without another line; and at the end
+//! `{"end": {"reason", "text", "position", "resume_after"}}`. If this last line is missing, the
+//! connection broke. A feed reads the recorded changes and does not keep its own copies, so a slow
+//! feed holds only a few pages in memory. Positions are equal on all members of an ensemble.
 
 use std::convert::Infallible;
 use std::io;
@@ -125,7 +125,7 @@ impl Admin {
 }
 
 impl Feed {
-    /// Returns the next page of recorded changes, which begins after the position.
+    /// Returns the page of recorded changes after `self.position`.
     async fn page(&mut self) -> Result<FeedPage, End> {
         let reader = self.current.borrow_and_update().reader.clone();
         let reader = reader.ok_or(End::Closed)?;

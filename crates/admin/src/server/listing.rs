@@ -1,6 +1,6 @@
 //! Listings of client state, written in parts at the pace of the client.
 //!
-//! The first part is written immediately, and most listings consist of one part. The server
+//! The first part is produced immediately, and most listings consist of one part. The server
 //! continues only one long listing at a time. A long listing reserves memory from the pool that
 //! long replies use.
 

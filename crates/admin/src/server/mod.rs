@@ -212,8 +212,8 @@ impl Admin {
         }
     }
 
-    /// Returns the function that reports this member. It reads the tree, so it does not run on a
-    /// thread that serves clients.
+    /// Returns the function that reads the state of this member. The function reads the tree, so
+    /// its work does not run on a thread that serves clients.
     fn own_report(self: &Arc<Self>, my_id: Option<Sid>) -> OwnReport {
         let admin = Arc::downgrade(self);
         Box::new(move || {
@@ -231,8 +231,8 @@ impl Admin {
     }
 }
 
-/// Replacement of the commands `history/*`. A server without the feature refuses to start with a
-/// change history.
+/// Replacement for the commands `history/*`. A server without the feature refuses to start if a
+/// change history is configured.
 #[cfg(not(feature = "history"))]
 mod history {
     use super::{AdminPorts, Readers};

@@ -4,11 +4,12 @@
 //! transaction, which is equal on all members, so a collector finds one trace:
 //!
 //! ```text
-//! setData            the request, by the member that has the client
-//! |- order           until its transaction is here: preparation, and on a follower the way to the leader and back
-//! |- log             until it is on disk here
-//! |- commit          until it is known to be on the disks of a quorum
-//! |- apply           until it is in the tree and its reply is ready
+//! setData            the request, sent by the member that serves the client
+//! |- order           until this member has the transaction: preparation, and on a follower the
+//! |                  way to the leader and back
+//! |- log             until the transaction is on the disk of this member
+//! |- commit          until the transaction is known to be on the disks of a quorum
+//! |- apply           until the transaction is in the tree and the reply is ready
 //! |- member          the write on each other member, with log, commit and apply below it
 //! ```
 
@@ -44,7 +45,8 @@ const BATCH: usize = 512;
 /// replace.
 const SERVICE_NAME: &str = "zoarium";
 
-/// Sends traces until the task is aborted. Returns `None` if traces are not configured.
+/// Returns a future that sends traces until its task is aborted, or `None` if traces are not
+/// configured.
 pub fn send(
     config: &Config,
     traces: Option<Arc<Traces>>,

@@ -133,8 +133,8 @@ impl Sender<'_> {
             span_kind: SpanKind::Internal,
             name: Cow::Borrowed(name),
             start_time: at(begin_ns),
-            // The end may seem earlier, because the arrival of a request is measured in whole
-            // milliseconds.
+            // The end may seem earlier than the start, because the arrival of a request is measured
+            // in whole milliseconds.
             end_time: at(end_ns.max(begin_ns)),
             attributes,
             dropped_attributes_count: 0,
@@ -171,8 +171,8 @@ fn with_request(mut span: SpanData, request: &TracedRequest) -> SpanData {
     span
 }
 
-/// Returns the event for the start of the sync that included this write. Before it, the write may
-/// have waited for the sync of earlier writes.
+/// Returns the event for the start of the sync that included this write. Before this sync, the
+/// write may have waited for the sync of earlier writes.
 fn sync_begins(log: LogTrace) -> SpanEvents {
     let mut events = SpanEvents::default();
     events

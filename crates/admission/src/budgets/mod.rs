@@ -85,7 +85,7 @@ impl Budgets {
         }
     }
 
-    /// Logs that a request was refused, at most once per minute. No locks may be held.
+    /// Logs that a request was refused, at most once per minute. The caller must not hold a lock.
     pub fn log_refusal(&self, BudgetExceeded { share, exceeded }: &BudgetExceeded, now_ms: u64) {
         let ExceededBound { bound, value } = *exceeded;
         if share.is_log_due(now_ms) {

@@ -11,7 +11,7 @@ use proto::SessionId;
 use replica::connection::ResourceCounts;
 use tree::WatcherId;
 
-/// Maximum age of the counts when a connection requests more.
+/// Maximum age of the counts, in ms, when a connection requests more watches or ephemerals.
 const COUNTED_EVERY_MS: u64 = 100;
 
 /// Maximum number of disconnected sessions, per address or identity, whose ephemerals are counted.
@@ -53,7 +53,7 @@ impl ShareResources {
 
     /// Records that the connection of a session ends. The session may exist until the given time.
     pub(super) fn disconnect(&mut self, connection: WatcherId, session: SessionId, until_ms: u64) {
-        // This value is an estimate until the next count.
+        // `of_disconnected` is an estimate until the next count.
         let held = self.by_connection.get(&connection);
         self.of_disconnected += held.map_or(0, |held| held.ephemerals);
         self.disconnected.push_back((session, until_ms));

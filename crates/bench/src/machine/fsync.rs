@@ -1,4 +1,4 @@
-//! Disk limit: the rate at which this disk makes groups of records durable.
+//! Disk limit: the rate at which a disk makes groups of records durable.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -23,7 +23,7 @@ pub(crate) struct FsyncResult {
     pub(crate) elapsed: Duration,
 }
 
-/// Writes and syncs groups for the requested time.
+/// Writes and syncs groups of records for the requested time.
 pub(crate) fn run(args: &FsyncArgs) -> Result<FsyncResult> {
     let mut scratch = Scratch::create(&args.dir, args.preallocate)?;
     let group = Payload::new(args.bytes as usize)
@@ -96,7 +96,7 @@ impl Scratch {
     }
 
     /// Continues writing at the beginning of the file. Written parts of a sparse file are no longer
-    /// holes, so its content is first discarded.
+    /// holes, so the content of such a file is first discarded.
     fn start_over(&mut self) -> io::Result<()> {
         self.at = 0;
         self.file.seek(SeekFrom::Start(0))?;

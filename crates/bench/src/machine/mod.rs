@@ -1,5 +1,4 @@
-//! Limits of the machine, measured with a server that only replies or only syncs, and with syncs
-//! alone.
+//! Limits of the machine, measured with a minimal server (`echo`) and with syncs alone (`fsync`).
 
 pub(crate) mod echo;
 pub(crate) mod fsync;

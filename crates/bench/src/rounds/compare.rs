@@ -1,4 +1,4 @@
-//! Complete run of one side, or of two sides in turns.
+//! Complete run with one target, or with several targets in turns.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::rounds::stats::Stats;
 use crate::rounds::threads;
 use crate::target::Target;
 
-/// Results of one side.
+/// Results of one target, which is one side of a comparison.
 #[derive(Debug)]
 pub struct Side {
     pub(crate) name: String,
@@ -41,19 +41,20 @@ impl Side {
         self.stats().percentile(percent)
     }
 
-    /// Returns the refused operations and lost sessions, one kind per line.
+    /// Returns the refused operations, lost sessions and missing replies, one kind per line.
     pub fn complaints(&self) -> Vec<String> {
         self.stats().complaints()
     }
 
     /// Returns the CPU seconds of the server per million operations, or `None` if its processes are
-    /// not measured.
+    /// not measured or no operation succeeded.
     pub fn server_cpu_per_million(&self) -> Option<f64> {
         let cpu: Option<Duration> = self.rounds.iter().map(|round| round.server_cpu).sum();
         self.per_million(cpu?)
     }
 
-    /// Returns the CPU seconds of the generator per million operations.
+    /// Returns the CPU seconds of the generator per million operations, or `None` if they are
+    /// unknown or no operation succeeded.
     pub(crate) fn own_cpu_per_million(&self) -> Option<f64> {
         let cpu: Option<Duration> = self.rounds.iter().map(|round| round.own_cpu).sum();
         self.per_million(cpu?)
@@ -81,8 +82,8 @@ impl Side {
         Some(self.memory()?.resident)
     }
 
-    /// Returns the growth of the server process's memory in the first round in bytes, divided by
-    /// `count`.
+    /// Returns the growth of the server's resident memory in the first round, divided by `count`,
+    /// in bytes.
     pub(crate) fn growth_per(&self, count: u64) -> Option<f64> {
         let round = self.rounds.first()?;
         let (before, after) = (round.memory_before?.resident, round.memory?.resident);
@@ -110,7 +111,8 @@ pub(crate) struct Ratios {
     pub(crate) throughput: f64,
     /// Median of the throughput ratios of the rounds. A single disturbed round hardly affects it.
     pub(crate) throughput_median: f64,
-    /// 95 % confidence interval of the throughput ratio. `None` for a single round.
+    /// 95 % confidence interval of the throughput ratio. `None` for a single round, or if a ratio
+    /// is not a positive number.
     pub(crate) throughput_interval: Option<(f64, f64)>,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
@@ -154,8 +156,7 @@ pub(crate) fn ratio(one: f64, two: f64) -> f64 {
     if two == 0.0 { f64::NAN } else { one / two }
 }
 
-/// Sorts the values. Returns the middle value, the mean of the two middle values, or NaN for an
-/// empty list.
+/// Sorts the values, and returns their median, or NaN for an empty list.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);

@@ -132,8 +132,9 @@ impl Processes {
     }
 }
 
-/// Returns the sum of fields 14 and 15. The name in field 2 may contain spaces and parentheses, so
-/// counting starts after its last parenthesis. Source: proc_pid_stat(5).
+/// Returns the user and system time in clock ticks (fields 14 and 15). The name in field 2 may
+/// contain spaces and parentheses, so counting starts after its last parenthesis. Source:
+/// proc_pid_stat(5).
 fn parse_cpu_ticks(stat: &str) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     let mut fields = behind_name.split_ascii_whitespace().skip(11);

@@ -64,8 +64,8 @@ impl Job {
         self.plan.sessions + u32::from(self.work == SessionWork::FanOut)
     }
 
-    /// Returns the number of sessions that end by themselves. Watchers wait for the session that
-    /// writes.
+    /// Returns the number of sessions that must finish to end the measurement before its time
+    /// limit. In a fan-out, this is only the session that writes.
     fn workers(&self) -> u32 {
         match self.work {
             SessionWork::FanOut => 1,
@@ -159,7 +159,7 @@ pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) 
     })
 }
 
-/// Thread that measures.
+/// Control of a round's phases by the measuring thread.
 struct Conductor<'a> {
     job: &'a Job,
     target: &'a Target,
@@ -228,7 +228,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Waits for a duration, or until the sessions have no more work.
+    /// Waits until the sessions have no more work, but not longer than `duration`.
     fn wait(&self, duration: Option<Duration>) -> Result<()> {
         let start = Instant::now();
         let mut working = self.job.workers();
@@ -295,8 +295,8 @@ impl Worker {
     /// Runs the sessions. Returns the ordinary statistics, and the statistics during snapshots.
     fn run(self) -> Result<(Stats, Stats)> {
         let mut builder = tokio::runtime::Builder::new_current_thread();
-        // The runtime first checks readiness, then runs every ready session, and then repeats. Thus
-        // one epoll_wait serves many sessions.
+        // The runtime checks the readiness of sockets only after it has run many ready sessions.
+        // Thus one epoll_wait serves many sessions.
         let runtime = builder.enable_all().event_interval(61).build();
         let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
         let stats = Rc::new(RefCell::new(Stats::new()));

@@ -49,7 +49,7 @@ impl AnswerCount {
     }
 }
 
-/// Times and numbers of answers without a snapshot and during one.
+/// Times and numbers of answers without a snapshot and during a snapshot.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Phases {
     without: AnswerCount,

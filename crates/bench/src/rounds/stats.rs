@@ -11,7 +11,8 @@ const LATENCY_MAX: Duration = Duration::from_secs(120);
 /// Number of significant decimal digits of a latency.
 const PRECISION: u8 = 3;
 
-/// Latencies of successful operations, and numbers of refused and unanswered operations.
+/// Latencies of successful operations, and numbers of refused operations, lost sessions and
+/// unanswered requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Stats {
     /// Latency of successful operations, in ns.

@@ -14,7 +14,7 @@ use crate::error::{BenchError, Result};
 use crate::session::template::{Payload, Template};
 use crate::session::workload::xid_after;
 
-/// Number of requests in flight.
+/// Maximum number of requests in flight.
 const PIPELINE: usize = 256;
 
 /// Sender of many requests over one connection, with a limited number in flight.
@@ -145,8 +145,8 @@ impl<'a> Bulk<'a> {
 
     /// Deletes `root` and all its descendants, and returns the number of deleted znodes.
     pub(crate) async fn delete_tree(&mut self, root: &str) -> Result<u64> {
-        // A znode whose children have children is pushed again below them. It no longer has
-        // children when it is popped again.
+        // If children of a znode have children, the znode is pushed again, and then these children.
+        // It is popped again after them, when it no longer has children.
         let mut stack = vec![root.to_owned()];
         let mut deleted = 0;
         while let Some(path) = stack.pop() {
@@ -188,7 +188,7 @@ impl<'a> Bulk<'a> {
             match ErrorCode::from_i32(code) {
                 Some(ErrorCode::Ok) => deleted += 1,
                 Some(ErrorCode::NotEmpty) => parents.push(path(number).to_owned()),
-                // Another client has already deleted it.
+                // Another client has already deleted the znode.
                 Some(ErrorCode::NoNode) => {}
                 _ => return Err(code),
             }

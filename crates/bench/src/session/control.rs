@@ -17,7 +17,7 @@ pub(crate) enum Phase {
     Measuring = 2,
     /// No further requests are sent. Pending requests complete.
     Stopping = 3,
-    /// The round has failed. No task waits any longer.
+    /// The round has failed. All tasks end without waiting for answers.
     Aborting = 4,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Control {
     phase: AtomicU8,
     /// Announcements for tasks that wait for a phase.
     announced: watch::Sender<Phase>,
-    /// Whether answers are currently recorded separately.
+    /// Whether answers are currently recorded separately, because a snapshot is being written.
     apart: AtomicBool,
     /// Number of operations that may still be started. It is 0 or negative when all have been
     /// started. `None` without a limit.

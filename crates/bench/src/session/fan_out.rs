@@ -1,4 +1,4 @@
-//! Watch fan-out: one session sets znodes that all the others watch.
+//! Watch fan-out: one session sets znodes that all other sessions watch.
 //!
 //! Each watcher sets a standard watch on each znode, receives the event, and reads the znode again
 //! with a new watch, as clients of configuration data do. The next change of all znodes waits until
@@ -28,7 +28,8 @@ pub(crate) struct Watched {
     /// Number of armed watches, over all watchers.
     armed: AtomicU64,
     all_armed: Notify,
-    /// Time at which the last change of each znode was sent.
+    /// Time at which the last change of each znode was sent, in ns since the beginning of the
+    /// round.
     sent_ns: Vec<AtomicU64>,
 }
 

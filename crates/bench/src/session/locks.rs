@@ -18,7 +18,7 @@ use crate::session::template::numbered;
 use crate::session::workload::{KEY_DIGITS, key_prefix, xid_after};
 use crate::session::{Context, Report, close_session};
 
-/// Name of a contender's znode before its number.
+/// Prefix of the names of contenders' znodes. The server appends a number.
 const CONTENDER: &str = "lock-";
 /// Number of digits in the number of a sequential znode.
 const SEQUENCE_DIGITS: usize = 10;

@@ -1,4 +1,5 @@
-//! Session under load. In each turn it fills the pipeline, writes once, reads once, and counts.
+//! Session under load. In each turn it fills the pipeline, writes once, reads once, and counts
+//! replies.
 
 pub(crate) mod bulk;
 pub(crate) mod control;
@@ -44,8 +45,8 @@ pub(crate) struct Context {
     /// Sender of reports. The round ends when all sessions of all threads have dropped their
     /// senders.
     pub(crate) reports: SyncSender<Report>,
-    /// Permits for concurrent handshakes. A burst of thousands would overflow the server's accept
-    /// queue.
+    /// Permits for concurrent handshakes. A burst of thousands of connections would overflow the
+    /// server's accept queue.
     pub(crate) connecting: Rc<Semaphore>,
 }
 
@@ -73,7 +74,7 @@ impl Context {
 
     /// Opens session number `session`.
     pub(crate) async fn open(&self, session: u32) -> Result<RawConnection> {
-        // The semaphore is never closed.
+        // The wait cannot fail, because the semaphore is never closed.
         let _permit = self.connecting.acquire().await;
         let server = self.server(session);
         match loopback_source(&server, session) {
@@ -84,7 +85,7 @@ impl Context {
         }
     }
 
-    /// Opens a session from one of the loopback addresses.
+    /// Opens a session from the loopback address `source`.
     async fn open_from(
         &self,
         source: IpAddr,
@@ -135,8 +136,8 @@ fn loopback_source(server: &str, session: u32) -> Option<(IpAddr, SocketAddr)> {
     is_needed.then(|| (Ipv4Addr::new(127, 0, block, 1).into(), address))
 }
 
-/// Converts an error. If the server closed the connection during the handshake, the result explains
-/// that there are usually too many connections from this address.
+/// Converts an error. If the server closed the connection during the handshake, the result names
+/// the usual reason: too many connections from this address.
 pub(crate) fn named(error: Error) -> BenchError {
     let is_turned_away = match &error {
         Error::Handshake { reason, .. } => match reason {
@@ -163,7 +164,7 @@ pub(crate) async fn close_session(connection: &mut RawConnection) {
     let _ = tokio::time::timeout(FAREWELL_MAX, closed).await;
 }
 
-/// Loads the server through one connection until `control` ends the load.
+/// Loads the server through one connection until the round ends or no request remains.
 pub(crate) async fn drive(context: &Context, session: u32, mut connection: RawConnection) {
     if let Err(reason) = keep_alive(context, &mut connection, Phase::Warmup).await {
         return context.note_lost(session, &reason, 0);
@@ -289,8 +290,8 @@ impl Load {
             }
         }
         let mut left = replies.count;
-        // Latencies of refusals are not recorded. The refused requests are assumed to be the
-        // oldest.
+        // Latencies of refusals are not recorded. The refused requests are assumed to be the oldest
+        // of the answered requests.
         let mut refused = u32::try_from(replies.refused.len()).unwrap_or(u32::MAX);
         while left > 0
             && let Some(batch) = self.batches.front_mut()
@@ -319,9 +320,9 @@ struct Replies {
     refused: Vec<i32>,
 }
 
-/// Returns the error code of a failed multi, or 0 after success. The results contain the code, not
-/// the header. In a failed multi, every operation has an error result. Only the failed operation
-/// has a code other than 0 and -2.
+/// Returns the error code of a failed multi, or 0 after success. The code is in the results, not in
+/// the header. In a failed multi, every operation has an error result. Only the result of the
+/// failed operation contains a code other than 0 and -2.
 fn multi_failure(body: &[u8]) -> i32 {
     const RESULT_BYTES: usize = 13;
     const ERROR_RESULT: [u8; 5] = [0xff, 0xff, 0xff, 0xff, 0];

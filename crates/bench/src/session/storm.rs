@@ -1,5 +1,5 @@
-//! Connect storms: sessions are opened and closed at the server's maximum rate, or refused at the
-//! end of a handshake.
+//! Connect storms: sessions are opened and closed at the server's maximum rate, or connections are
+//! refused at the end of their handshake.
 
 use client::{Error, Session};
 use proto::SessionId;
@@ -32,7 +32,7 @@ pub(crate) async fn storm(context: &Context, session: u32) {
     context.report(Report::Finished);
 }
 
-/// Returns an unknown session. A handshake with it is refused without a transaction.
+/// Returns an unknown session. Servers refuse a handshake with this session without a transaction.
 pub(crate) fn unknown_session() -> Session {
     Session {
         id: SessionId(1),

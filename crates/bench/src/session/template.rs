@@ -1,7 +1,7 @@
 //! Requests that are encoded once. Only the differences are patched into each copy.
 //!
-//! A request of the load is a copy of some 50 bytes with a new xid and a few digits. Therefore the
-//! generator costs very little compared to the server on the same machine.
+//! A request of the load is a copy of such a template with a new xid and a few digits. Therefore
+//! the generator costs very little compared to the server on the same machine.
 
 use fastrand::Rng;
 use jute::Encode;
@@ -13,8 +13,9 @@ use proto::{Acl, OpCode, Xid};
 
 use client::frame::put_request;
 
-/// Placeholder for a digit of a number in a template's path. Neither a path nor the field after it
-/// in a record (a flag, a length, a version) begins with this character.
+/// Placeholder for a digit of a number in a template's path. The path of a znode cannot contain
+/// this character, and the field after a path in a record (a flag, a length, a version) does not
+/// begin with it.
 const DIGIT: char = '\u{1d}';
 
 /// Returns `prefix` followed by `width` placeholders, which a template replaces with digits.
@@ -32,7 +33,7 @@ pub(crate) fn numbered(prefix: &str, width: usize, number: u64) -> String {
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     frame: Vec<u8>,
-    /// Slots for numbers, in the order of the bytes.
+    /// Slots for numbers, in the order of their offsets.
     slots: Vec<Slot>,
 }
 
@@ -101,7 +102,7 @@ impl Template {
         Self::new(OpCode::Delete, |out| record.encode(out), 0)
     }
 
-    /// Returns a multi that sets the data of `count` paths.
+    /// Returns a multi of `count` setData operations on `path`, each with its own numbers.
     pub(crate) fn multi_set(path: &str, data: &Payload, count: usize) -> Self {
         let write = WriteRequest::SetData(set_data(path, data));
         let record = |out: &mut Vec<u8>| {

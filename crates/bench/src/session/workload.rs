@@ -5,7 +5,8 @@ use proto::Xid;
 
 use crate::session::template::{Payload, Template, path_with_digits};
 
-/// Mix of the requests in a load. (Fan-out, storms and idle sessions are separate kinds of load.)
+/// Mix of the requests in a load. (Fan-out, storms, locks and idle sessions are other kinds of
+/// `SessionWork`.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mix {
     /// getData.
@@ -26,9 +27,9 @@ pub enum Mix {
         /// Number of operations in one request.
         size: u32,
     },
-    /// getChildren of the parent of the keys.
+    /// getChildren of the parent of the load's znodes.
     Children,
-    /// create, for sequential znodes with the same parent as the keys.
+    /// create, for sequential znodes with the same parent as the load's znodes.
     Sequence,
     /// create, for a tree in which only the leaves count as znodes.
     Fill {
@@ -48,11 +49,11 @@ impl Mix {
     }
 }
 
-/// Number of digits in the name of a key.
+/// Number of digits in the name of a key, which is a znode that loads read and write.
 pub(crate) const KEY_DIGITS: usize = 8;
 /// Number of digits in the name of a created znode.
 const CREATED_DIGITS: usize = 10;
-/// Numbers of digits in the names of a filled tree: parents and leaves.
+/// Numbers of digits in the names of the parents and of the leaves of a filled tree.
 pub(crate) const PARENT_DIGITS: usize = 8;
 const LEAF_DIGITS: usize = 8;
 /// Prefix of the names of sequential znodes.
@@ -110,11 +111,11 @@ pub(crate) struct Requests {
 /// Source of the numbers in paths.
 #[derive(Debug)]
 enum Numbers {
-    /// Random key.
+    /// Random key among this number of keys.
     Keys(u64),
     /// Random leaf of a tree with `count` leaves, and its parent.
     Leaves { count: u64, breadth: u64 },
-    /// Consecutive numbers.
+    /// Consecutive numbers, beginning with this number.
     Counter(u64),
     /// Every `step`th leaf of a tree, with its parent.
     Tree {

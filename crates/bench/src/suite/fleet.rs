@@ -322,7 +322,7 @@ impl Member {
         }
     }
 
-    /// Requests the server to stop, and waits. Kills the server if stopping takes too long.
+    /// Asks the server to stop, and waits for its end. Kills the server if stopping takes too long.
     pub(super) fn stop(&mut self) {
         let Some(child) = &mut self.child else { return };
         terminate_process(child.id());

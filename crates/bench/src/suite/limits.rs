@@ -25,7 +25,7 @@ const RECORD_BYTES: u32 = 250;
 /// Minimum size of an ensemble that survives the loss of one server.
 pub(super) const ENSEMBLE: usize = 3;
 
-/// Measured limits, and the servers that measure them.
+/// Measured limits, and the logs of the servers that measure them.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     /// Results of the loads with a server that only replies or only syncs.
@@ -117,8 +117,8 @@ fn writes(load: &Load) -> Option<bool> {
     }
 }
 
-/// Returns the logs of all members, which are opened once. The leader's log is the last one,
-/// because members that start together elect the member with the highest sid.
+/// Returns the logs of all members, which are opened once. The leader's log is last, because
+/// members that start together elect the member with the highest sid.
 fn open(dir: &Path, members: usize, logs: &mut Vec<Option<Log>>) -> Result<Vec<Option<Log>>> {
     if logs.is_empty() {
         let (leader, followers) = Log::open(dir, members - 1)?;

@@ -1,4 +1,4 @@
-//! Series of loads whose results form one table. A user can repeat it on another machine.
+//! Series of loads whose results form one table. A user can repeat the series on another machine.
 
 pub(crate) mod args;
 mod digests;

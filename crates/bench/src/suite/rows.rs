@@ -42,7 +42,7 @@ pub(super) const LOADS: &[Load] = &[
     },
 ];
 
-/// Number of children of each znode in the filled servers.
+/// Number of children of each parent in the tree that fills the servers.
 pub(super) const BREADTH: u32 = 1000;
 
 /// Result of one load.

@@ -88,7 +88,7 @@ impl Target {
         }
     }
 
-    /// Creates a znode and its parents, unless it exists.
+    /// Creates a znode and its parents, unless they exist.
     pub(crate) async fn make(&self, path: &str) -> Result<()> {
         let (mut connection, server) = self.connect().await?;
         create_with_parents(&mut Bulk::new(&mut connection, server), path).await?;
@@ -147,7 +147,8 @@ impl Target {
         Ok(())
     }
 
-    /// Deletes the znodes that one round created, so that the next round finds the same tree.
+    /// Deletes the znodes that one round created with [`Mix::Create`], so that the next round finds
+    /// the same tree.
     pub(crate) async fn clean_round(&self, plan: &LoadPlan, round: u32) -> Result<()> {
         if plan.mix != Mix::Create {
             return Ok(());

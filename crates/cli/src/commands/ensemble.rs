@@ -60,7 +60,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Returns the id as a number if it is one.
+    /// Returns the id as a number, or `None` if it is not a number.
     pub(crate) fn sid(&self) -> Option<Sid> {
         self.id.parse().ok().map(Sid)
     }
@@ -75,7 +75,7 @@ pub(crate) struct MemberList {
     pub(crate) quorum: Box<dyn QuorumVerifier>,
 }
 
-/// Returns a member list as an object.
+/// Returns a member list as a JSON object.
 pub(crate) fn list_value(text: &str) -> Value {
     let version = text.lines().find_map(|line| line.strip_prefix("version="));
     let rows = member_list(text).into_iter().map(|member| {
@@ -101,7 +101,8 @@ fn host_of(addresses: &str) -> &str {
     addresses.split_at(end.unwrap_or(addresses.len())).0
 }
 
-/// Reads a member list: `server.1=host:port:port[:role][;[address:]port]` on each line.
+/// Parses the lines `server.1=host:port:port[:role][;[address:]port]` of a member list. Skips other
+/// lines.
 pub(crate) fn member_list(text: &str) -> Vec<Member> {
     text.lines().filter_map(member).collect()
 }

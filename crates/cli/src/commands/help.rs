@@ -20,7 +20,7 @@ pub(super) fn of(name: &str) -> Result<String, Failure> {
     ))
 }
 
-/// Returns a sentence about an unknown command that suggests a similar one.
+/// Returns a message for an unknown command, which suggests a similar command if there is one.
 pub(super) fn unknown(name: &str) -> String {
     let names = COMMANDS.iter().map(|command| command.name);
     match nearest(name, names) {

@@ -303,7 +303,7 @@ fn usage(with_own: bool) -> String {
 }
 
 impl CommandKind {
-    /// Returns whether the command prints only text.
+    /// Returns whether the command is refused with JSON or YAML output.
     fn prints_text(self) -> bool {
         matches!(
             self,

@@ -98,7 +98,7 @@ pub(super) fn resolve(given: &mut Arguments, kind: CommandKind, dir: &str) {
         CommandKind::Grep => &[1],
         _ => &[0],
     };
-    // These commands use the current path if the user does not name another one.
+    // These commands use the current path if the user does not name a path.
     let shows_present = matches!(
         kind,
         CommandKind::Ls

@@ -79,8 +79,8 @@ pub(super) async fn remove_watches(
     Ok(())
 }
 
-/// Follows the changes of a subtree until the user interrupts it, the session ends, or the output
-/// is closed.
+/// Prints the changes of a subtree until the user interrupts the command, the session ends, or the
+/// output is closed.
 pub(super) async fn follow(
     shell: &mut Shell,
     command: &Command,
@@ -118,7 +118,8 @@ pub(crate) async fn each_event(
         .add_watch(&outside, AddWatchMode::PersistentRecursive)
         .await;
     added.map_err(|error| Failure::of(&error, path))?;
-    // A single future serves all events, so that no key press is lost between two events.
+    // The same future waits for the user throughout, so that no key press is lost between two
+    // events.
     let mut ended = pin!(crate::shell::quit::by_user(
         terminal::stdout().is_terminal()
     ));

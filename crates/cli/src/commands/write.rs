@@ -34,7 +34,7 @@ pub(super) async fn create(
     let path = given.word(0).ok_or_else(|| command.usage_error())?;
     let create = kind_of_znode(given)?;
     if given.has("s") {
-        // The server appends a number, and any number makes the path valid.
+        // The server appends a number, so the path is checked with a number at its end.
         path::validate(&format!("{path}1"))?;
     } else {
         path::validate(path)?;
@@ -43,7 +43,7 @@ pub(super) async fn create(
     let acl_at = if given.has("i") { 1 } else { 2 };
     let create = match given.word(acl_at) {
         Some(text) => create.with_acl(parse_acl(shell, text).map_err(|failure| {
-            // Like Java's message, this one also reports the resulting empty ACL.
+            // Like Java's message, this message also reports the resulting empty ACL.
             let invalid = keeper_error("InvalidACL", "");
             Failure::new(format!(
                 "{}\n{invalid}\nAcl is not valid : null",
@@ -159,7 +159,8 @@ const SET_OPTIONS: &str = " -b         Supply data in base64 format
  -v <arg>   Set with an expected version
 ";
 
-/// Returns the expected version: from the option, or from the last word, as in old scripts.
+/// Returns the expected version from the option or, as in old scripts, from the last word. Without
+/// either, returns -1.
 fn version(
     shell: &mut Shell,
     command: &Command,

@@ -13,10 +13,11 @@ use crate::failure::Failure;
 use crate::output::text::number;
 use crate::shell::Shell;
 
-/// Size of a request for a znode, in addition to its path, data and ACL, in bytes.
+/// Assumed size of an operation on a znode, in addition to its path, data and ACL, in bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// Maximum size of a transaction of `mv`, in bytes. A server with default settings accepts it.
+/// Maximum size of a transaction of `mv`, in bytes. A server with default settings accepts a
+/// transaction of this size.
 const MOVE_BYTES_MAX: usize = client::limits::REQUEST_BYTES_MAX - 4096;
 
 /// Deletes a znode, or a subtree starting with its leaves.
@@ -111,7 +112,8 @@ pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<
             None => MultiOp::create_without_data(&target, &create),
         });
     }
-    // The versions make the transaction fail if another client has written since the read.
+    // The versions make the transaction fail if another client has changed the data of a znode
+    // since the read.
     for znode in seen.iter().rev() {
         ops.push(MultiOp::delete(
             &shell.with_chroot(&znode.path),

@@ -35,7 +35,7 @@ fn is_escaped(c: char) -> bool {
 }
 
 /// Returns data with its `encoding`: `utf-8` for text, `base64` for other data or on request, and
-/// null for null.
+/// null for null data.
 pub(crate) fn data(data: Option<&[u8]>, wants_base64: bool) -> (Value, Value) {
     let Some(data) = data else {
         return (Value::Null, Value::Null);

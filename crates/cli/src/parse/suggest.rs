@@ -1,6 +1,6 @@
 //! Suggestions for misspelt names.
 
-/// Returns the most similar known name, if one is similar to `typed`.
+/// Returns the known name that is most similar to `typed`, or `None` if no name is similar.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let far = typed.chars().count().div_ceil(2);

@@ -247,7 +247,7 @@ impl Shell {
         self.client("").await.map(drop)
     }
 
-    /// Ends the session and starts another one with `server`, or with the current server.
+    /// Ends the session and starts another session with `server`, or with the current server.
     ///
     /// # Errors
     /// If the connection fails, or the server is invalid.
@@ -273,8 +273,8 @@ impl Shell {
         self.has_ephemerals = false;
     }
 
-    /// Ends the session silently, unless it owns ephemerals. As with zkCli.sh, these then exist
-    /// until the session timeout.
+    /// Ends the session silently, unless it owns ephemerals. As with zkCli.sh, ephemerals then
+    /// exist until the session timeout.
     pub(crate) async fn leave(&mut self) {
         if let SessionState::Open(connection) = &self.link
             && !self.has_ephemerals

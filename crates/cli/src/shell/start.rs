@@ -120,8 +120,8 @@ impl CliArguments {
         Ok(start)
     }
 
-    /// Removes `--output FORM` and `--help` from the words of the command, because Java's commands
-    /// lack these options.
+    /// Applies `--output FORM` and `--help` among the words of the command, and removes them,
+    /// because Java's commands lack these options.
     fn take_output(&mut self) -> Result<(), Failure> {
         let ends = self.command.iter().position(|word| word == "--");
         let rest = self.command.split_off(ends.unwrap_or(self.command.len()));

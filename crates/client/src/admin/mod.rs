@@ -1,4 +1,5 @@
-//! Client of the members' admin servers, over HTTP or HTTPS. It uses the first answer.
+//! Client of the members' admin servers, over HTTP or HTTPS. It queries the members in order and
+//! uses the first answer.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -93,7 +94,8 @@ pub enum CredentialRule {
 
 impl CredentialRule {
     /// Returns the rule for addresses of other members that `server` reported. If `server` is on
-    /// another machine, a loopback address in its report is not the address of a member.
+    /// another machine, a loopback address in its report would lead to this machine instead of a
+    /// member.
     pub async fn for_members_of(server: &str) -> Self {
         let address = server.split('/').next().unwrap_or(server);
         let is_loopback = match lookup_host(address).await {
@@ -131,8 +133,8 @@ impl AdminError {
     pub fn may_be_known_elsewhere(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Unprotected { .. } | Self::Lagging { .. } => true,
-            // A server also answers with status 200 if it does not serve clients yet or keeps no
-            // history.
+            // A server that does not serve clients yet, or keeps no history, reports this error
+            // with status 200.
             Self::Refused { status, .. } => {
                 status.is_server_error() || matches!(*status, StatusCode::GONE | StatusCode::OK)
             }

@@ -66,7 +66,7 @@ impl Failures {
     }
 
     /// Ends a round in which all members failed. Returns the error of the feed if another round
-    /// cannot succeed, or if the failures last longer than `limit`. An error resets all counts and
+    /// cannot succeed, or if the failures have lasted for `limit`. An error resets all counts and
     /// times.
     pub(super) fn end_round(
         &mut self,
@@ -156,7 +156,7 @@ mod tests {
             panic!("{error:?}");
         };
         assert_eq!(last.to_string(), "b:1: two");
-        // Another call has the same time limit.
+        // After an error, the time limit starts again.
         assert!(round(&mut failures, &errors, Some(limit), start + limit).is_none());
         assert!(round(&mut failures, &errors, None, start + limit * 100).is_none());
     }
@@ -167,7 +167,7 @@ mod tests {
         let mut failures = Failures::default();
         let all = [lagging(0x20), lagging(0x41), lagging(0x30)];
         assert!(round(&mut failures, &all, None, start).is_none());
-        // An unreachable member may have the position.
+        // An unreachable member may already have recorded the position.
         let some = [lagging(0x20), unreachable("b:1", &"gone")];
         assert!(round(&mut failures, &some, None, start + LAG_LIMIT).is_none());
         assert!(round(&mut failures, &all, None, start + LAG_LIMIT).is_none());

@@ -51,8 +51,8 @@ impl End {
         }
     }
 
-    /// Converts the line to an error. If the next change is not kept, the error is the one with
-    /// which the member would answer a request for this change.
+    /// Converts the line to an error. If the member does not keep the next change, the error equals
+    /// its answer to a request for this change (410 Gone).
     pub(super) fn into_error(self, server: &str) -> AdminError {
         if !self.is_not_kept {
             return unreachable(server, &self.text);

@@ -65,7 +65,7 @@ pub enum ChangesError {
     )]
     NotKept {
         /// Position after which changes are available again, according to the members. The feed has
-        /// lost the changes before it.
+        /// missed the changes up to this position.
         resume_after: Position,
         /// Error of the last member.
         last: AdminError,
@@ -233,7 +233,7 @@ impl Changes {
         }
     }
 
-    /// Handles a member that cannot continue, and selects the next member.
+    /// Selects the next member after a member failed. Returns an error if the feed cannot continue.
     fn lose(&mut self, error: AdminError) -> Result<ChangesEvent, ChangesError> {
         self.connection = None;
         if !error.may_be_known_elsewhere() {
@@ -296,8 +296,8 @@ impl Changes {
             Line::Change(change) => (change.position(), ChangesEvent::Change(Box::new(change))),
             Line::Progress(progress) => {
                 let position = progress.position;
-                // Once the member records the changes up to this position, it would omit them from
-                // the feed.
+                // The member has not yet recorded the changes up to this position, and would later
+                // omit them from the feed.
                 if let Some(head) = progress.head.filter(|head| *head < position.zxid) {
                     return Err(AdminError::Lagging {
                         server: connection.server.clone(),

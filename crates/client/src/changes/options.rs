@@ -85,7 +85,7 @@ impl ChangeOptions {
         self
     }
 
-    /// Sets the time limit without a usable member. `None` means no limit.
+    /// Sets the time without a usable member after which the feed fails. `None` means no limit.
     pub fn with_failure_limit(mut self, failure_limit: Option<Duration>) -> Self {
         self.failure_limit = failure_limit;
         self

@@ -196,7 +196,8 @@ async fn a_feed_without_any_usable_member_ends_with_an_error() {
     let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
     assert!(matches!(error, ChangesError::NoHistory { .. }), "{error}");
 
-    // The client port closes the connection, because the request is not a frame.
+    // This server acts like a client port, which closes the connection because the request is not a
+    // frame.
     let client_port = Scripted::start(vec![String::new()]).await;
     // A bound socket that does not listen refuses connections, and nothing else can use its port.
     let nobody = TcpSocket::new_v4().unwrap();

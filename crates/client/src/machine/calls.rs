@@ -72,11 +72,12 @@ impl Command {
 }
 
 impl Machine {
-    /// Sends a call.
+    /// Sends the request of a call, or refuses the call. Drops the call if its caller no longer
+    /// waits.
     pub(crate) fn submit(&mut self, command: Command, out: &mut Vec<u8>, now: Duration) {
         if let Some(is_sent) = &command.is_sent {
-            // Must precede the check of the caller, which closes its receiver before it reads this
-            // flag.
+            // Must precede the check whether the caller still waits, because a dropped call closes
+            // its receiver before it reads this flag.
             is_sent.store(true, Ordering::SeqCst);
         }
         if command.reply.is_closed() {
@@ -119,8 +120,8 @@ impl Machine {
         Xid(xid)
     }
 
-    /// Refuses the calls that wait for a connection, up to the first close, which ends the client.
-    /// Returns whether there was a close.
+    /// Refuses the calls that wait for a connection, up to and including the first closeSession.
+    /// Returns whether there was a closeSession, which ends the client.
     pub(super) fn refuse_waiting(&mut self, last: &Error) -> bool {
         let server = self.hosts.current();
         while let Ok(command) = self.inbox.try_recv() {
@@ -209,8 +210,7 @@ impl Machine {
         out: &mut Vec<u8>,
         now: Duration,
     ) {
-        // A server ends the connection at a request that follows the close, so the answer to the
-        // close might be lost.
+        // The client sends nothing after closeSession. See `ServerConnection::is_closing`.
         if link.is_closing || link.in_flight.may_set(unwanted) {
             return;
         }
@@ -385,7 +385,7 @@ impl Machine {
     }
 }
 
-/// Returns any further background work that results from an answer.
+/// Returns the further background work that results from the answer to `cleanup`.
 fn done(cleanup: &Cleanup, err: i32, body: Bytes) -> Result<Vec<Cleanup>, LossReason> {
     if err != 0 {
         if err != ErrorCode::NoNode.code() {

@@ -7,7 +7,8 @@ use std::time::Duration;
 ///
 /// Within a round, there are no pauses, because the next server is probably healthy. The pause
 /// between rounds starts at [`PAUSE_MIN`] and doubles up to [`PAUSE_MAX`]. A random factor between
-/// one half and one shortens it, so that clients of a failed server do not reconnect together.
+/// one half and one shortens it, so that the clients of a failed server do not all reconnect at the
+/// same time.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     servers: Vec<Arc<str>>,

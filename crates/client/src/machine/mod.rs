@@ -110,9 +110,9 @@ struct ServerConnection {
     pings: VecDeque<Duration>,
     last_sent: Duration,
     last_heard: Duration,
-    /// Whether a closeSession request was sent. The client sends nothing after it, because the
-    /// server closes the connection without reading further requests. The system could then discard
-    /// the answer to closeSession.
+    /// Whether a closeSession request was sent. The client sends nothing after it. The server
+    /// closes the connection without reading further requests, and an unread request could make the
+    /// operating system discard the answer to closeSession.
     is_closing: bool,
     is_closed: bool,
     /// Whether the new list of servers does not contain this server. The client then sends no more
@@ -320,7 +320,7 @@ impl Machine {
         }
     }
 
-    /// Checks whether a new list of servers contains the connected server.
+    /// Records whether a new list of servers omits the connected server.
     pub(crate) fn handle_new_servers(&mut self) {
         if let Phase::Connected(link) = &mut self.phase {
             link.is_removed = is_removed(&self.new_servers, &link.server);
@@ -361,8 +361,8 @@ impl Machine {
         }
     }
 
-    /// Sends a ping or background work, or records that the session may have ended, if the time for
-    /// this has come.
+    /// Sends a ping or background work if it is due. While the client reconnects, reports that the
+    /// session may have ended if the session timeout has passed.
     ///
     /// # Errors
     /// If the connection is dead.
@@ -422,7 +422,7 @@ impl Machine {
         tracing::info!(session = %self.session_id(), "no server was reached for a whole session timeout");
         self.state.send(State::Lost);
         let last = self.dial_error.clone().unwrap_or_else(|| {
-            // The first attempt is still waiting for its answer.
+            // No attempt has failed, so the first attempt is still waiting for its answer.
             let waited = match self.phase {
                 Phase::Dialing { since } => now.saturating_sub(since),
                 _ => Duration::ZERO,
@@ -437,7 +437,7 @@ impl Machine {
         }
     }
 
-    /// Returns the time at which the session is lost, while the client reconnects.
+    /// Returns the time at which the session is lost, or `None` if the client is not reconnecting.
     fn lost_at(&self) -> Option<Duration> {
         let is_reconnecting = self.state.is(&State::Reconnecting);
         is_reconnecting.then_some(self.touched + self.timeout)
@@ -458,7 +458,7 @@ impl Machine {
         (self.timeout / 3).min(Duration::from_secs(10))
     }
 
-    /// Handles the end of the session by opening a new session.
+    /// Handles the end of the session. The next handshake requests a new session.
     fn renew(&mut self, now: Duration) {
         let session = self.session_id();
         tracing::info!(%session, "the session has expired, opening a new one");
@@ -505,8 +505,8 @@ impl Machine {
         }
     }
 
-    /// Returns whether background work remains. It continues after the last handle has been
-    /// dropped.
+    /// Returns whether background work remains on the connection: requests without answers, or
+    /// searches to repeat.
     pub(crate) fn has_cleanups(&self) -> bool {
         match &self.phase {
             Phase::Connected(link) => !self.later.is_empty() || link.in_flight.has_cleanups(),

@@ -106,7 +106,7 @@ impl Waiter {
     }
 }
 
-/// Tables that correspond to a server's tables, one for each kind of watch.
+/// Table of watches. Each table corresponds to one list of a setWatches2 request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum WatchTable {
     Data,
@@ -176,7 +176,7 @@ struct Interest {
     waiters: Vec<Waiter>,
 }
 
-/// Watches on the server that no longer have receivers.
+/// Watch on the server that no longer has receivers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnwantedWatch {
     pub(crate) path: Str,
@@ -226,8 +226,8 @@ impl Watches {
         None
     }
 
-    /// Removes a dropped waiter. Returns the watch to remove from the server if this was the last
-    /// waiter.
+    /// Removes a dropped waiter. Returns the watch to remove from the server, unless it still has
+    /// receivers.
     pub(crate) fn forget(&mut self, id: u64) -> Option<UnwantedWatch> {
         let (table, path) = self.places.remove(&id)?;
         let interest = self.interests.get_mut(&(table, path.clone()))?;

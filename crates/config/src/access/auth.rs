@@ -17,14 +17,14 @@ use crate::settings::WrittenSettings;
 pub struct Auth {
     /// Superuser's credential: `super:` and the digest of the password.
     pub super_digest: Option<Secret>,
-    /// Administrators' credential in `dataDir`, which the server reads later.
+    /// Administrators' credential in `dataDir`. It is empty until the running server loads it.
     pub admin_token: LateSecret,
     /// Whether the scheme `digest` is enabled.
     pub digest_enabled: bool,
     /// Hash algorithm for ids of the scheme `digest`.
     pub digest_algorithm: DigestAlgorithm,
-    /// Providers that `authProvider.<label>` adds to `ip` and `digest`, by label. An unknown class
-    /// is among the refusals.
+    /// Providers that `authProvider.<label>` adds to `ip` and `digest`, by label. A label with an
+    /// unknown class is absent, and is among the refusals of the configuration.
     pub providers: BTreeMap<String, AuthProvider>,
     /// Subject of the superuser's certificate.
     pub x509_super_user: Option<String>,
@@ -115,7 +115,8 @@ impl Auth {
     }
 }
 
-/// Checks the provider that authenticates TLS clients. Registers the default provider if needed.
+/// Checks that a provider for the scheme of `ssl.authProvider` is configured. Registers the missing
+/// provider of the scheme `x509`.
 ///
 /// Source: Java's QuorumPeerConfig.configureSSLAuth.
 pub(crate) fn require_tls_provider(settings: &mut WrittenSettings) -> Result<(), ConfigError> {

@@ -11,7 +11,7 @@ use crate::report::origin::Notice;
 use crate::settings::WrittenSettings;
 use crate::surroundings::Surroundings;
 
-/// JAAS file, and the Kerberos support of this build.
+/// JAAS file, and whether this build supports Kerberos.
 pub(crate) struct Jaas {
     pub(crate) file: Option<JaasFile>,
     has_gssapi: bool,
@@ -95,7 +95,7 @@ fn read_jaas_file(
 
 /// Returns whether a setting admits only clients that have logged in by SASL.
 /// `requireClientAuthScheme` comes from old guides and has no effect in Apache ZooKeeper. In
-/// Zoarium it states the operator's intention.
+/// Zoarium, its value `sasl` counts as such a setting.
 pub(crate) fn requires_sasl(settings: &mut WrittenSettings) -> Result<bool, ConfigError> {
     let is_sasl = |scheme: &String| scheme == AuthProvider::Sasl.scheme();
     let enforced = settings.flag(&keys::ENFORCE_AUTH_ENABLED)?

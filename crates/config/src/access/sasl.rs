@@ -18,7 +18,8 @@ use crate::settings::WrittenSettings;
 /// SASL settings for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sasl {
-    /// Clients that may log in. Absent without SASL.
+    /// Mechanism and credentials for logins of clients. Absent if the JAAS file does not contain
+    /// the section for clients.
     pub acceptor: Option<SaslAcceptor>,
     /// Whether a connection survives a failed login.
     pub allow_failed_clients: bool,
@@ -82,7 +83,7 @@ const DIGEST_MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule"
 const KERBEROS_MODULE: &str = "com.sun.security.auth.module.Krb5LoginModule";
 /// Prefix of the options that contain users of the DIGEST-MD5 module.
 const USER: &str = "user_";
-/// User whose password a setting replaces.
+/// User whose password `SASLAuthenticationProvider.superPassword` replaces.
 const SUPER: &str = "super";
 
 impl SaslUsers {
@@ -134,7 +135,8 @@ impl SaslLogin {
 }
 
 impl SaslAcceptor {
-    /// Reads the accepted users of a section. Its first module determines the mechanism.
+    /// Reads the credentials for incoming logins from a section. The first module of the section
+    /// determines the mechanism.
     pub(crate) fn of(found: &FoundSection<'_>) -> Result<Self, ConfigError> {
         match KerberosKey::of(found)? {
             Some(key) => Ok(Self::Kerberos(key)),
@@ -283,8 +285,9 @@ fn check_rules(settings: &WrittenSettings, rules: &str) -> Result<(), ConfigErro
     Err(error.hint("write DEFAULT, or RULE:[<parts>:<format>](<pattern>)s/<from>/<to>/g"))
 }
 
-/// Reads the acceptor of logins from the section. Without the section, logins are impossible and
-/// the server starts with a warning. Source: ServerCnxnFactory.configureSaslLogin.
+/// Reads the acceptor of clients' logins from its section. Without the section, logins are
+/// impossible, and a warning is added if SASL is configured. Source:
+/// ServerCnxnFactory.configureSaslLogin.
 fn read_acceptor(
     settings: &mut WrittenSettings,
     providers: &BTreeMap<String, AuthProvider>,

@@ -35,7 +35,7 @@ pub struct Ensemble {
     pub listen_on_all_ips: bool,
     /// Settings for members with several addresses.
     pub multi_address: MultiAddress,
-    /// File to which a tie-breaker writes `0` or `1`.
+    /// File to which the oracle of a two-voter ensemble writes `0` or `1`.
     pub oracle_path: Option<PathBuf>,
     /// Settings of elections.
     pub election: ElectionSettings,
@@ -52,9 +52,9 @@ pub struct Ensemble {
 pub struct MultiAddress {
     /// Whether members may have several addresses. This changes the handshake of elections.
     pub is_enabled: bool,
-    /// Whether the reachability of an address is checked before its use.
+    /// Whether Java checks that an address is reachable before its use. Zoarium does not.
     pub reachability_check: bool,
-    /// Time limit of the reachability check, in milliseconds.
+    /// Time limit of Java's check, in milliseconds.
     pub reachability_timeout_ms: u32,
 }
 
@@ -109,7 +109,7 @@ pub struct LearnerSettings {
     pub observer_reconnect_delay_ms: u64,
     /// Pause before an observer searches for a leader again, in milliseconds.
     pub observer_election_delay_ms: u64,
-    /// Whether observers write logs and snapshots.
+    /// Whether Java's observers write logs and snapshots. Observers of Zoarium always do.
     pub observer_sync_enabled: bool,
 }
 
@@ -118,7 +118,7 @@ pub struct LearnerSettings {
 pub struct QuorumSasl {
     /// Credentials of this server for outgoing connections. Absent if it does not log in.
     pub learner: Option<SaslInitiator>,
-    /// Peers that may log in to this server. Absent without SASL.
+    /// Mechanism and credentials for logins of other members. Absent without SASL.
     pub may_join: Option<SaslAcceptor>,
     /// Whether other members must log in.
     pub server_requires: bool,

@@ -69,7 +69,8 @@ impl Lists {
         })
     }
 
-    /// Refuses invalid numbers of members, and warns of unfavourable ones.
+    /// Refuses an invalid number of participants or observers. Warns of an unfavourable number of
+    /// participants.
     pub(super) fn check(
         &self,
         settings: &mut WrittenSettings,
@@ -119,7 +120,7 @@ pub fn version_of_file_name(path: &Path) -> ConfigVersion {
 }
 
 /// Reads `myid` from the first line of its file in the data directory. Returns `None` if the file
-/// is missing or contains -1.
+/// is missing, is a directory, or contains -1.
 pub(super) fn read_my_id(
     settings: &WrittenSettings,
     data_dir: &Path,
@@ -371,7 +372,7 @@ fn parse_proposed_file(raw: &RawConfig, multi_address: bool) -> Result<Membershi
 }
 
 /// Reads `<static file>.dynamic.next`: a list that was proposed before the server ended. The file
-/// can exist only together with a dynamic file.
+/// is read only if zoo.cfg names a dynamic file.
 pub(super) fn read_next(
     settings: &mut WrittenSettings,
     surroundings: &mut dyn Surroundings,

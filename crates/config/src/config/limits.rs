@@ -28,7 +28,7 @@ pub struct Limits {
     pub request_throttle: RequestThrottle,
     /// Limits on large requests.
     pub large_requests: LargeRequests,
-    /// Duration above which a request counts as slow, in milliseconds. Absent if never.
+    /// Duration from which a request counts as slow, in milliseconds. Absent if never.
     pub slow_request_threshold_ms: Option<u32>,
     /// Whether a crash may write a core dump.
     pub core_dumps: bool,
@@ -43,9 +43,9 @@ pub struct Limits {
 /// Throttling of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestThrottle {
-    /// Number of requests in the pipeline above which new ones wait. Absent if unlimited.
+    /// Number of requests in the pipeline above which new requests wait. Absent if unlimited.
     pub max_requests: Option<u32>,
-    /// Longest wait before the pipeline is checked again, in milliseconds.
+    /// Interval at which waiting requests are checked for staleness, in milliseconds.
     pub stall_time_ms: u32,
     /// Whether stale requests are dropped.
     pub drop_stale: bool,
@@ -55,7 +55,7 @@ pub struct RequestThrottle {
     pub stale_latency_check: bool,
     /// Wait after which a request is answered with `ThrottledOp`, in milliseconds. Absent if never.
     pub throttled_op_wait_time_ms: Option<u32>,
-    /// Time for requests in progress when the server stops, in milliseconds.
+    /// Time that a stopping server waits for requests before the pipeline, in milliseconds.
     pub shutdown_timeout_ms: u32,
 }
 

@@ -161,7 +161,7 @@ impl Config {
     /// Parses the legacy form without a file: `port datadir [ticktime] [maxcnxns]`.
     ///
     /// # Errors
-    /// If the number of arguments is wrong, with Java's usage line, or if a value is invalid.
+    /// If the number of arguments is wrong (with Java's usage line), or if a value is invalid.
     pub fn from_arguments(
         arguments: &[&str],
         flags: SystemProperties,
@@ -207,7 +207,7 @@ impl Config {
     }
 
     /// Returns the configuration of a server inside another program. `settings` has the form of
-    /// zoo.cfg, and the last setting with a name takes effect. There is no file, so
+    /// zoo.cfg, and the last value of a repeated setting takes effect. There is no file, so
     /// reconfigurations are not saved.
     ///
     /// # Errors
@@ -251,8 +251,8 @@ impl Config {
         self.given.iter().filter(is_in)
     }
 
-    /// Builds the configuration. An error includes the earlier notices, because they may show its
-    /// cause, such as a misspelt name, or further refusals.
+    /// Builds the configuration. An error includes the earlier notices and the refusals, because
+    /// they may show its cause, such as a misspelt name.
     fn build(
         mut settings: WrittenSettings,
         surroundings: &mut dyn Surroundings,
@@ -286,8 +286,8 @@ impl Config {
         let mut client = ClientListener::read(settings)?;
         client.plain = read_address(settings, surroundings, &PLAIN)?;
         client.secure = read_address(settings, surroundings, &SECURE)?;
-        // Java requires the provider only for secureClientPort. Without the provider, a
-        // `clientPort` that also accepts TLS closes the connections of TLS clients.
+        // Java requires the provider only for secureClientPort. Without the provider, Java's
+        // `clientPort` closes the connections of TLS clients even if it accepts TLS.
         if client.secure.is_some() || client.port_unification {
             crate::access::auth::require_tls_provider(settings)?;
         }
@@ -506,8 +506,8 @@ fn read_tick_time(settings: &mut WrittenSettings) -> Result<u32, ConfigError> {
     .hint("write a line such as tickTime=2000"))
 }
 
-/// Warns of a server id that collides with TTLs, because the id is the highest byte of session ids.
-/// The leader would refuse such a server later.
+/// Warns of a server id above 254 if TTL znodes are enabled. The id is the highest byte of session
+/// ids, and 255 in this byte of an owner marks a TTL.
 ///
 /// Source: Java's EphemeralType.validateServerId.
 fn warn_of_large_id(settings: &mut WrittenSettings, my_id: i64, features: &Features) {

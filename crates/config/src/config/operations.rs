@@ -38,9 +38,9 @@ pub struct Admin {
     pub console_enabled: bool,
     /// Host names under which browsers open the console.
     pub console_hosts: Vec<String>,
-    /// Whether commands are refused if the host name is unknown.
+    /// Whether all commands are refused if the host name of the request is unknown.
     ///
-    /// If not, only commands that change something are refused for an unknown host name.
+    /// If false, only commands that change something are refused for an unknown host name.
     pub strict_host: bool,
     /// Admin addresses of the members that have a `zoarium.admin.N` key.
     pub member_ports: BTreeMap<Sid, HostPort>,
@@ -74,7 +74,7 @@ pub struct Metrics {
 pub enum MetricsExporter {
     /// Through `mntr` and the admin server.
     Default,
-    /// Disabled.
+    /// Java discards the metrics. Zoarium treats this value like `Default`.
     Null,
     /// Like `Default`, and over HTTP in the format of Prometheus.
     Prometheus {
@@ -122,7 +122,7 @@ pub struct ChangeHistory {
     pub bytes_max: u64,
     /// Size of data above which only size and hash are kept, in bytes.
     pub content_bytes_max: usize,
-    /// Minimum free space on the disk, in bytes.
+    /// Free space on the disk below which recording pauses, in bytes.
     pub free_bytes_min: u64,
 }
 

@@ -58,7 +58,7 @@ pub struct Sessions {
 /// Settings for the cleanup of containers and TTL nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Containers {
-    /// Interval between two searches, in milliseconds.
+    /// Interval between two searches for znodes to delete, in milliseconds.
     pub check_interval_ms: u32,
     /// Maximum number of deletions per minute.
     pub max_per_minute: u32,

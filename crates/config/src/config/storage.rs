@@ -9,7 +9,7 @@ use crate::settings::WrittenSettings;
 pub struct Storage {
     /// Size of the allocation steps of a log file, in KiB. 0 disables preallocation.
     pub prealloc_kb: u64,
-    /// Number of transactions between snapshots, at least 2.
+    /// Maximum number of transactions between snapshots, at least 2.
     pub snap_count: u32,
     /// Size of the log between snapshots, in KiB. Absent if unlimited.
     pub snap_size_limit_kb: Option<u64>,
@@ -58,8 +58,8 @@ pub enum OnDigestMismatch {
     Log,
     /// The server stops.
     Stop,
-    /// The server loads its leader's snapshot if a quorum including the leader agrees. Otherwise
-    /// the server stops.
+    /// The server loads its leader's snapshot if the leader and a quorum have the same data.
+    /// Otherwise the server stops.
     Repair,
 }
 
@@ -144,8 +144,8 @@ fn on_digest_mismatch(
     }
 }
 
-/// Reads the fraction. Negative values disable it. The default replaces values above 1, which are
-/// useless.
+/// Reads the fraction. Returns `None` for a negative value. The default replaces values above 1,
+/// which are useless.
 fn snapshot_size_factor(settings: &mut WrittenSettings) -> Result<Option<f64>, ConfigError> {
     let factor = settings.ratio(&keys::SNAPSHOT_SIZE_FACTOR)?;
     let Some(found) = settings

@@ -16,7 +16,7 @@ use crate::report::origin::Origin;
 /// Names of the files, in the order in which they are sourced.
 pub const FILES: [&str; 2] = ["zookeeper-env.sh", "java.env"];
 
-/// Variables with `-D` flags. Flags of a later variable take precedence.
+/// Variables with `-D` flags. The flags of `JVMFLAGS` take precedence.
 pub const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];
 
 /// Size in bytes above which a file is refused.
@@ -260,7 +260,7 @@ fn is_open(line: &str) -> bool {
     quote.is_some()
 }
 
-/// Removes a backslash at the end. Returns whether there was a backslash.
+/// Removes an unescaped backslash at the end. Returns whether there was one.
 fn strip_continuation(line: &mut String) -> bool {
     let backslashes = line.chars().rev().take_while(|c| *c == '\\').count();
     if backslashes % 2 == 1 {

@@ -44,9 +44,9 @@ impl SystemProperties {
     /// Adds the `-D` flags among the JVM flags of a variable such as `SERVER_JVMFLAGS`.
     ///
     /// Blanks separate words, and quotes are ordinary characters, because zkServer.sh passes the
-    /// variable to the shell unquoted. It puts `SERVER_JVMFLAGS` before `JVMFLAGS`. Call this
-    /// function in the same order, because a later flag takes precedence. Other flags are recorded.
-    /// A loaded configuration contains one notice about them for each `source`.
+    /// variable to the shell unquoted. The script puts `SERVER_JVMFLAGS` before `JVMFLAGS`. Call
+    /// this function in the same order, because a later flag takes precedence. Flags other than
+    /// `-D` are recorded. A loaded configuration contains one notice about them for each `source`.
     pub fn add_flags(&mut self, source: &str, flags: &str) {
         for word in flags.split_ascii_whitespace() {
             match word.strip_prefix("-D") {

@@ -245,8 +245,8 @@ impl Member {
         })
     }
 
-    /// Returns whether both servers have the same id, role and addresses. The order of the
-    /// addresses is ignored.
+    /// Returns whether both servers have the same id, role, addresses (in any order) and client
+    /// address.
     pub fn is_same(&self, other: &Self) -> bool {
         let sorted = |member: &Self| {
             let mut addresses = member.addresses.clone();
@@ -305,7 +305,7 @@ impl fmt::Display for Member {
 
 /// Returns a host like Java's `InetSocketAddress.getHostString`. A name stays unchanged, an IPv6
 /// address is written out in full, an IPv4-mapped address becomes the IPv4 address, and an empty
-/// host becomes the loopback address.
+/// host becomes `localhost`.
 pub fn canonical_host(host: &str) -> String {
     if host.is_empty() {
         return "localhost".to_owned();

@@ -24,11 +24,11 @@ pub enum Effect {
 pub enum ValueSet {
     /// All values.
     Any,
-    /// `true`, in any case.
+    /// `true`, in upper or lower case.
     True,
     /// Every value that a flag interprets as `false`.
     False,
-    /// One of these words, in any case.
+    /// One of these words, in upper or lower case.
     OneOf(&'static [&'static str]),
     /// All values except these, which must have exactly this spelling.
     OtherThan(&'static [&'static str]),

@@ -90,7 +90,7 @@ pub enum ValueKind {
     Secret,
     /// Words separated by commas.
     List,
-    /// Name of a Java class. Some classes are known.
+    /// Name of a Java class.
     Class,
     /// Line of the member list.
     Member,

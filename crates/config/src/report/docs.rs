@@ -79,7 +79,8 @@ fn reason_sentence(refusal: &Refusal) -> String {
     }
 }
 
-/// Returns a name for the refused settings or values, which the table below lists.
+/// Returns the subject of the sentence: the refused settings or values, which the table after the
+/// sentence lists.
 fn subject(refusal: &Refusal) -> &'static str {
     let sets: Vec<_> = refused().filter(|(_, given)| *given == refusal).collect();
     match sets.as_slice() {

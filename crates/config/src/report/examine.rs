@@ -77,10 +77,10 @@ pub(crate) fn read(
 /// Number of ticks that replaces a refused `initLimit` or `syncLimit`.
 const STAND_IN: &str = "10";
 
-/// Surroundings without the refused files.
+/// Surroundings in which a refused `myid` is missing.
 struct Rest<'a> {
     machine: &'a mut dyn Surroundings,
-    /// Unreadable `myid`, which is treated as missing.
+    /// Path of the refused `myid`.
     left_out: Option<PathBuf>,
 }
 
@@ -119,8 +119,8 @@ impl Examiner {
         }
     }
 
-    /// Runs rounds until the configuration is accepted. Terminates, because each round omits
-    /// another setting.
+    /// Runs rounds until the configuration is accepted or cannot be reduced further. Terminates,
+    /// because each round omits or replaces a setting.
     fn examine(mut self, surroundings: &mut dyn Surroundings) -> Examination {
         let mut rest = Rest {
             machine: surroundings,
@@ -170,7 +170,8 @@ impl Examiner {
         }
     }
 
-    /// Omits the refused setting. Returns false if there is nothing to omit.
+    /// Omits or replaces the refused setting, or omits the member list. Returns false if nothing
+    /// can be omitted.
     fn leave_out(&mut self, error: &ConfigError) -> bool {
         if let Some(key) = &error.key {
             if *key == core::DATA_DIR.name {

@@ -33,7 +33,7 @@ pub struct Explanation {
 pub struct EffectLine {
     /// `works`, `no effect` or `refused`.
     pub effect: &'static str,
-    /// Affected values. Empty for all other values.
+    /// Affected values. Empty for the values that no other line contains.
     pub values: String,
     /// Reason for the effect.
     pub reason: &'static str,

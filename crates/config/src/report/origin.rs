@@ -51,7 +51,7 @@ impl fmt::Display for Origin {
 /// Level of a [`Notice`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoticeLevel {
-    /// A decision, for information.
+    /// Information that does not indicate a fault.
     Info,
     /// The server starts, but probably not as intended.
     Warn,

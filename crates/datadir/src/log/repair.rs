@@ -44,7 +44,7 @@ pub enum RecordFix {
         /// Zxid of the record.
         zxid: Zxid,
     },
-    /// The checksum was recomputed although some of the bytes are wrong.
+    /// The checksum was wrong and has been recomputed. Some bytes of the record may be wrong.
     Checksum {
         /// Offset of the record in the corrupted file.
         offset: u64,
@@ -172,8 +172,8 @@ fn restored<F: DiskFile>(
 /// `last_kept`.
 ///
 /// # Errors
-/// If the file cannot be read or is not a log, if a record before the end is corrupted, or if the
-/// copy cannot be written.
+/// If the file cannot be read or is not a log, if a corrupted record precedes the first record
+/// after `last_kept`, or if the copy cannot be written.
 pub fn chop<D: Disk>(
     disk: &D,
     path: &Path,

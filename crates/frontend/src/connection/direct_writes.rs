@@ -55,8 +55,8 @@ impl Connection {
 
 impl ConnectionState {
     /// Returns whether the connection has too many unanswered requests to read further requests.
-    /// Records that the task is about to wait: for answers in this case, and otherwise only for its
-    /// client.
+    /// Also records that the task is about to wait. If the result is true, it waits for answers,
+    /// and otherwise only for its client.
     pub(crate) fn must_wait_for_answers(&mut self) -> bool {
         let is_full = self.is_full();
         self.direct_writes.direct.task_waits(!is_full);
@@ -71,14 +71,15 @@ impl ConnectionState {
     }
 
     /// Removes the output to write from the outbox. The previous output must already have been
-    /// written. Returns `None` while the core writes. The core then wakes the task.
+    /// written. Returns `None` while the core writes. The core wakes the task after its write.
     pub(crate) fn take_to_write(&mut self) -> Option<Outgoing> {
         let may = self.direct_writes.direct.task_may_write();
         may.then(|| self.take_outbox())
     }
 
-    /// Begins a write by the core, and removes the frames from the outbox. Returns `None` if the
-    /// task has other work, if the frames are long, or if other output waits or is being written.
+    /// Begins a write by the core, and removes the frames from the outbox. Returns `None` if only
+    /// the task can write, if the task has other work, if the outbox is empty or long, or if other
+    /// output waits or is being written.
     fn begin_write(&mut self) -> Option<(TcpWriter, Vec<u8>)> {
         let outbox_bytes = self.client.outbox.len();
         let may = self.direct_writes.direct.may_begin()

@@ -25,8 +25,8 @@ pub enum ClientMessage {
     Gone(Ticket),
 }
 
-/// Channel to the core. After the core has ended, messages are lost, because the server is stopping
-/// and no client waits for an answer.
+/// Channel to the core. After the core has ended, messages are dropped. The server is then
+/// stopping, and no client waits for an answer.
 pub trait CoreInbox: Send + Sync {
     /// Sends a message to the core's own thread.
     fn send(&self, message: ClientMessage);

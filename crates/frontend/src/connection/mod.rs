@@ -3,8 +3,8 @@
 //! `replica::connection` decides which requests wait, and in which order replies are sent. The
 //! socket's task answers reads that do not follow a pending request. The core answers writes, and
 //! answers each read that follows a write directly after that write. Both the task and the core
-//! fill the outbox. The task writes all waiting output with one system call, or the core writes it
-//! for a waiting task (see [`DirectWrites`]).
+//! fill the outbox. The task writes all waiting output together, or the core writes the output for
+//! a waiting task (see [`DirectWrites`]).
 //!
 //! [`host::SharedConnection`] describes the locks and their order.
 
@@ -42,7 +42,7 @@ pub struct Connection {
     pub(crate) stats: ConnectionStats,
     shared: host::Connection<ConnectionState>,
     /// Whether the task must answer the first request of the queue. Changed only while the tree is
-    /// locked.
+    /// locked, and when the connection ends.
     deferred: AtomicBool,
     wake: Notify,
 }
@@ -64,7 +64,7 @@ pub struct ConnectionState {
     buffered: BufferReservation,
     /// SASL login, once it has started. A connection has only one login, successful or not.
     pub(crate) sasl: Option<Box<Login>>,
-    /// Budgets that apply. `None` until the first request.
+    /// Budgets that apply. `None` until the first request, and if budgets are not configured.
     pub(crate) connection_budgets: Option<Box<ConnectionBudgets>>,
 }
 
@@ -108,8 +108,8 @@ impl Connection {
         self.deferred.load(Ordering::Relaxed)
     }
 
-    /// Updates `deferred`, and `count`, which is the number of connections that have it set. Called
-    /// after requests were queued or answered while the tree was locked.
+    /// Updates `deferred`, and `count`, the number of connections whose `deferred` is set. Called
+    /// after requests were queued, answered or dropped.
     pub(crate) fn count_deferred(&self, state: &ConnectionState, count: &AtomicUsize) {
         let has_deferred = state.client.has_deferred();
         if self.has_deferred() == has_deferred {
@@ -180,7 +180,7 @@ impl SharedConnection for Connection {
     }
 }
 
-/// Gives access to the part of a connection that is the same in all hosts.
+/// Gives access to the part of a connection that the simulator shares (crate `host`).
 impl Deref for Connection {
     type Target = host::Connection<ConnectionState>;
 
@@ -206,8 +206,8 @@ impl ConnectionState {
         taken
     }
 
-    /// Updates the count of bytes that the connection holds, after requests were queued or
-    /// answered.
+    /// Recalculates the number of bytes that the connection holds. Called after the queue or the
+    /// output has changed.
     pub(crate) fn update_buffered_bytes(&mut self) {
         let client = &self.client;
         let queued = client.queued_bytes()

@@ -20,7 +20,7 @@ use crate::{clock, limits};
 /// Open connections of a server.
 ///
 /// Locks are acquired in the order that [`SharedConnection`] describes. The registry's lock is held
-/// only for lookups, and no other lock is acquired meanwhile.
+/// only for a single lookup or change, and no other lock is acquired meanwhile.
 pub(crate) struct OpenConnections {
     pub(crate) registry: Arc<Registry>,
     pub(crate) ledger: Arc<Ledger>,
@@ -50,9 +50,9 @@ impl OpenConnections {
     /// Removes a connection that has ended. Its session stays alive.
     pub(crate) fn forget(&self, connection: &Arc<Connection>) {
         connection.close();
-        // A thread that already holds the state's lock is treated as preceding the end of the
-        // connection. A thread that acquires the lock later finds an empty queue, so no watches can
-        // be added for the removed connection.
+        // A thread that already holds the state's lock finishes before the connection ends. A
+        // thread that acquires the lock later finds an empty queue, so no watches can be added for
+        // the removed connection.
         let mut state = connection.lock();
         self.audit_refusals_of(connection, &state);
         state.drop_requests();

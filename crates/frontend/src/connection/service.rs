@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::connection::Registry;
 
-/// Current service for clients, and the tasks that wait for a change of the service.
+/// Current service for clients, which tasks can observe for changes.
 pub struct CurrentService {
     registry: Arc<Registry>,
     stats: Arc<ServerStats>,

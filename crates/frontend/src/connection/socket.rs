@@ -51,7 +51,8 @@ impl<S> Socket<S> {
     }
 }
 
-/// Resolves when others need the memory that is reserved for a frame that does not arrive.
+/// Resolves when others need the memory that is reserved for a frame that does not arrive. Resolves
+/// immediately without a reservation.
 pub(crate) async fn wait_until_reclaimed(
     ledger: &Ledger,
     frame_reservation: Option<(usize, tokio::time::Instant)>,

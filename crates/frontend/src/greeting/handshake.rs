@@ -76,7 +76,8 @@ pub(crate) async fn first_frame<S: Stream>(
         if let Some(bytes) = long_frame_bytes(&socket.input, frame_bytes_max)
             && socket.frame_reservation.is_none()
         {
-            // The frame must arrive in time, even if no other connection waits for the memory.
+            // The time limit for the handshake also limits the reservation, so it is not reclaimed
+            // earlier for other connections.
             let reservation = ledger.large_frames.take(bytes).await;
             socket.set_reservation(reservation, bytes);
         }

@@ -119,7 +119,7 @@ enum TokenAnswer {
     User(String, Option<Vec<u8>>),
     /// The login is refused. Contains the reason.
     Refused(String),
-    /// Logins are currently impossible.
+    /// The token cannot be processed, and the connection ends without an answer.
     Closed,
 }
 

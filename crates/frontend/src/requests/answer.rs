@@ -150,8 +150,8 @@ impl ReplyHost for AnswerRecorder<'_> {
         self.served.answers.state.sessions.lock()
     }
 
-    /// Credentials and malformed operations count only as packets, because they do not wait for a
-    /// turn. Source: FinalRequestProcessor.processRequest, ServerStats.updateLatency.
+    /// Replies to credentials and malformed operations count as packets, but not as requests.
+    /// Source: FinalRequestProcessor.processRequest, ServerStats.updateLatency.
     fn note_reply(&mut self, head: RequestHead, zxid: Zxid, err: ErrorCode, bytes: usize) {
         let RequestHead {
             xid,

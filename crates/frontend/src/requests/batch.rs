@@ -149,7 +149,8 @@ pub(crate) fn decode_batch<S>(
         // This reservation belongs to the first frame.
         let frame_reservation = socket.frame_reservation.take().map(|(room, _)| room);
         if batch.requests.is_empty() {
-            // Requests that arrive together usually have similar types and lengths.
+            // Estimates the number of requests. Requests that arrive together usually have similar
+            // lengths.
             let alike = 1 + input.len() / (len + 4);
             let room = alike.min(batch_requests_max);
             batch.requests.reserve_exact(room);

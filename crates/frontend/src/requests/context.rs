@@ -18,7 +18,7 @@ use crate::login::failures::{self, LoginFailures};
 use crate::requests::answer::AnswerContext;
 use crate::settings::Settings;
 
-/// Values that the tasks of connections use, by their purpose.
+/// Values that the tasks of connections use, grouped by purpose.
 pub struct ConnectionContext {
     pub(crate) connections: OpenConnections,
     pub(crate) words: WordContext,

@@ -385,7 +385,7 @@ async fn reserve_frame<S: Stream>(
     Ok(true)
 }
 
-/// Waits until the core has answered enough requests to queue a write, or has deferred some.
+/// Waits until the core has answered enough requests to queue a write, or has deferred requests.
 async fn wait_for_core<S: Stream>(
     ledger: &Ledger,
     connection: &Connection,

@@ -145,7 +145,7 @@ impl<K: PartialEq, V> GroupedValues<K, V> {
     }
 }
 
-/// Returns a path from the watch table as text. Null is a valid path there.
+/// Returns a path from the watch table as text. The watch table may contain a null path.
 fn shown(path: Option<&str>) -> String {
     path.unwrap_or("null").to_owned()
 }

@@ -11,7 +11,7 @@ use tree::Tree;
 
 use super::history::{history, of_old_releases};
 
-/// Directories of every disk in memory.
+/// Returns the directories that are used on every disk in memory.
 pub(crate) fn dirs() -> DataDirs {
     DataDirs::unlocked(Path::new("data"), Path::new("data"))
 }

@@ -1,4 +1,4 @@
-//! One request of each kind, as frames.
+//! Requests of each kind, and their frames.
 
 use bytes::Bytes;
 use jute::{Encode, Str};

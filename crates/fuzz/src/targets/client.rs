@@ -86,7 +86,7 @@ fn request(data: &[u8]) {
 
 fn assert_request_reads_back(request: &Request) {
     let mut out = Vec::new();
-    // A refused multi has no encoding.
+    // A refused multi cannot be encoded.
     if request.encode(&mut out).is_ok() && !holds_surrogates(&out) {
         let read = Request::decode(request.op(), &mut Reader::new(out));
         assert_eq!(read.as_ref(), Ok(request));

@@ -129,8 +129,8 @@ server.2=h2:2888:3888:participant
 server.3=h3:2888:3888:observer;h3:2181
 ";
 
-/// Surroundings that contain a file `myid` and a dynamic configuration, and in which all names are
-/// unknown.
+/// Surroundings that contain a file `myid` and a dynamic configuration, and in which all host names
+/// are unknown.
 struct Nearby;
 
 impl Surroundings for Nearby {

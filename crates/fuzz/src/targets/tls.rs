@@ -131,8 +131,8 @@ fn read(format: StoreFormat, data: &[u8]) {
     }
 }
 
-/// Returns this process's certificate. Keys are random, and a case must be repeatable within the
-/// process.
+/// Returns the certificate for all cases in this process. Keys are random, so a case is repeatable
+/// only with the same certificate.
 fn own() -> &'static Signed {
     static OWN: OnceLock<Signed> = OnceLock::new();
     OWN.get_or_init(|| {

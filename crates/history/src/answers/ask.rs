@@ -10,8 +10,9 @@
 //! | `origins` | `zxid` (up to [`ORIGINS_MAX`]) |
 //!
 //! An answer contains `results`, and in `next` the value of `after` for the next page (`null` on
-//! the last page). Answers to `cat`, `tree` and `diff` also contain the zxids of the requested
-//! moments. Requests for further pages contain these zxids instead of the moments.
+//! the last page). For `origins`, `next` is the first transaction that was not looked up. Answers
+//! to `cat`, `tree` and `diff` also contain the zxids of the requested moments. Requests for
+//! further pages contain these zxids instead of the moments.
 
 use std::collections::BTreeSet;
 

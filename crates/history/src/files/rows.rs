@@ -76,6 +76,7 @@ impl SledRows {
         restore_abandoned(path)?;
         files::create_dir_all(path).map_err(io_error("create", path))?;
         // A process may have been killed after creating a file and before setting the file's mode.
+        // In a restricted directory, the modes of all existing files are therefore set again.
         let before = if files::is_restricted(path) {
             BTreeSet::new()
         } else {
@@ -134,7 +135,7 @@ impl SledRows {
     }
 }
 
-/// Returns all files and directories below a directory, which has two levels in sled.
+/// Returns all files and directories below a directory of sled, which has two levels.
 fn files_below(path: &Path) -> BTreeSet<PathBuf> {
     let list = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
     let mut found = BTreeSet::new();

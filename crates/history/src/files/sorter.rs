@@ -18,7 +18,7 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    /// Creates a sorter. The names of its pieces begin with `name`, in the directory `dir`.
+    /// Creates a sorter. Its pieces are files in `dir` with names that begin with `name`.
     pub(crate) fn new(dir: &Path, name: &str) -> Self {
         Self {
             dir: dir.to_path_buf(),

@@ -159,12 +159,13 @@ impl Loaded {
 
 impl Reader {
     /// Opens the history of a server that is not running, in the state of its last checkpoint. An
-    /// index that the server abandoned after a failure is first made usable, as the server does at
-    /// its next start.
+    /// index that the server abandoned after a failure is first replaced with a copy, as at the
+    /// next start of the server.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if the history does not exist. Other errors if [`Index::open`]
-    /// would fail. The history of a running server is locked.
+    /// [`HistoryError::Missing`] if the history does not exist. Other errors if the files are
+    /// unusable or cannot be read. The history of a running server cannot be opened, because the
+    /// server has locked it.
     pub fn open(dir: &Path) -> Result<Self> {
         let mut loaded = Loaded::read(IndexSettings::new(dir), OpenPurpose::ReadOnly)?;
         Ok(Self::new(loaded.shared()?))
@@ -325,7 +326,8 @@ mod tests {
     use super::*;
     use crate::{Baseline, SnapshotAt};
 
-    /// A history in another build's format is recognised by its version number and rebuilt.
+    /// A history in another build's format is recognised by its version number, so that it can be
+    /// rebuilt.
     #[test]
     fn another_format_version_is_unusable() {
         for found in [FORMAT - 1, FORMAT + 1] {

@@ -192,7 +192,7 @@ impl Index {
     }
 
     fn next_task(&mut self, now_ms: i64) -> Result<Option<MaintenanceTask>> {
-        // Only whole files are dropped. Checking all of them at every step or block would cost more
+        // Only whole files are dropped. Checking all files at every step or block would cost more
         // than recording changes.
         let is_due = self.looked_at.0 != self.state.segment
             || now_ms.abs_diff(self.looked_at.1) >= LOOK_EVERY_MS;

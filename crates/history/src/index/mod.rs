@@ -1,5 +1,5 @@
-//! The writer of a history, which writes changes to blocks, blocks to files, and the index that
-//! finds them.
+//! The writer of a history, which collects changes in blocks, and writes the blocks to files and
+//! their positions to an index.
 //!
 //! Nothing is overwritten in place. Files grow at their end or appear as a whole. A *checkpoint*
 //! syncs them and then atomically writes all rows that point to new data. After a crash, the
@@ -73,7 +73,7 @@ pub struct Index {
     pub(crate) obsolete: Vec<PathBuf>,
     pub(crate) is_dirty: bool,
     pub(crate) task: Option<MaintenanceTask>,
-    /// Number of the newest segment, and time, when retention last found nothing to drop.
+    /// Number of the newest segment and time (ms) at the last check that found nothing to drop.
     pub(crate) looked_at: (u64, i64),
 }
 
@@ -86,8 +86,9 @@ impl Index {
     /// Opens the history in a directory.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if there is no history. ([`Index::create`] creates one.) After an
-    /// error for which [`HistoryError::is_unusable`] is true, call [`set_aside`](crate::set_aside).
+    /// [`HistoryError::Missing`] if the history does not exist ([`Index::create`] creates it).
+    /// After an error for which [`HistoryError::is_unusable`] is true, call
+    /// [`set_aside`](crate::set_aside).
     pub fn open(settings: IndexSettings) -> Result<Self> {
         Loaded::read(settings, OpenPurpose::Write)?.into_index()
     }
@@ -114,7 +115,7 @@ impl Index {
         Reader::new(self.shared.clone())
     }
 
-    /// Returns the number of changes recorded since the beginning.
+    /// Returns the number of changes recorded so far, including changes that are no longer kept.
     pub fn changes(&self) -> u64 {
         self.state.changes
     }
@@ -189,7 +190,8 @@ impl Index {
         }
     }
 
-    /// Converts bytes to a content. Stores long bytes in the segment, or omits them if too long.
+    /// Converts bytes to a content. Stores the bytes in the segment above [`INLINE_BYTES`], and
+    /// omits them above `content_bytes_max`.
     fn store(&mut self, bytes: Bytes) -> Result<Content> {
         if bytes.len() <= INLINE_BYTES {
             return Ok(inline(bytes));

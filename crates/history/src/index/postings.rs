@@ -7,10 +7,10 @@
 //! 'p' path        's' session, 8 bytes        'i' identity `scheme:id`, or a client's host
 //! ```
 //!
-//! Keys of the last blocks are in memory. They are then written to a sorted file, a *run*, and
-//! several runs of one level are merged into one run of the next level. The number of bytes written
-//! per change therefore grows with the logarithm of the number of changes. An entry of a run
-//! consists of a key and up to a few thousand blocks:
+//! Keys of the last blocks are in memory. When the number of these blocks reaches a limit, their
+//! keys are written to a sorted file, a *run*. Several runs of one level are merged into one run of
+//! the next level. The number of bytes written per change therefore grows with the logarithm of the
+//! number of changes. An entry of a run consists of a key and up to a few thousand blocks:
 //! `count varint | (block, or its difference from the previous block, varint | kinds u8)...`.
 
 use crate::files::sorted::{put_varint, take_varint};

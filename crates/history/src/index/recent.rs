@@ -1,8 +1,8 @@
 //! Keys of the blocks that are not in a run yet.
 //!
 //! In a busy history, most keys occur once, because each create has a different path. Recording a
-//! key must therefore be cheap: keys are appended, and sorted only for a run. A lookup scans the
-//! hashes of all keys, which take at most several hundred kilobytes.
+//! key must therefore be cheap: keys are appended, and sorted only for a run or for a range of
+//! keys. A lookup scans the hashes of all keys, which take at most several hundred kilobytes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -207,7 +207,7 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    /// Returns the next key.
+    /// Returns the next key and its postings; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<(&[u8], &[Posting])> {
         let Reverse(((_, key, _), _)) = *self.next.peek()?;
         self.postings.clear();
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Returns the content as a plain map of all keys.
+    /// Returns the postings of all keys in the changes, by key.
     fn plain(changes: &[(u64, Change)]) -> BTreeMap<Vec<u8>, Vec<Posting>> {
         let mut plain = BTreeMap::<Vec<u8>, Vec<Posting>>::new();
         for (block, change) in changes {

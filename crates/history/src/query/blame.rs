@@ -23,8 +23,7 @@ pub struct Blame {
     pub acl: Option<ExportedChange>,
     /// Change that deleted the znode, if the znode does not exist.
     pub deleted: Option<ExportedChange>,
-    /// Current children of the znode, and children that were deleted since the beginning of the
-    /// history.
+    /// Current children of the znode, and deleted children whose last change is known.
     pub children: Vec<ChildBlame>,
     /// Name of the child after which the next page begins; `None` on the last page.
     pub next: Option<String>,

@@ -36,7 +36,7 @@ impl DifferenceKind {
     }
 }
 
-/// A znode that differs between the moments.
+/// A znode that differs between two moments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// Path of the znode.
@@ -57,7 +57,8 @@ impl Reader {
     /// their paths, starting after `after`.
     ///
     /// # Errors
-    /// If a moment is unknown, or if the path is invalid.
+    /// If a moment is unknown, if the path is invalid, or if the viewer may not see the top of the
+    /// subtree.
     pub fn diff(
         &self,
         path: &str,

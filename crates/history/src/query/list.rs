@@ -21,13 +21,14 @@ use crate::recording::filter;
 pub struct HistoryQuery {
     /// Path of the znode.
     pub path: String,
-    /// Whether changes to its descendants are included.
+    /// Whether changes to the znode's descendants are included.
     pub recursive: bool,
     /// Earliest transaction or time.
     pub since: Option<Moment>,
     /// Latest transaction or time.
     pub until: Option<Moment>,
-    /// Identity (`scheme:id`) or host that made the change, where it is known.
+    /// Identity (`scheme:id`) or host that made the change. A change by an unknown client does not
+    /// match.
     pub by: Option<String>,
     /// Session that made the change.
     pub session: Option<i64>,
@@ -129,9 +130,9 @@ impl Reader {
     /// Returns a page of the changes that match a query. Each change includes its contents.
     ///
     /// # Errors
-    /// If the path is invalid or not recorded, or if the viewer may not see any change to a single
-    /// znode. [`HistoryError::OriginHidden`] if the query selects by origin and the viewer may not
-    /// see origins.
+    /// If the path is invalid or not recorded, or if the query is for a single znode and the viewer
+    /// may not see any matching change. [`HistoryError::OriginHidden`] if the query selects by
+    /// origin and the viewer may not see origins.
     pub fn history(
         &self,
         query: &HistoryQuery,

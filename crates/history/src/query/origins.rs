@@ -13,7 +13,7 @@ use crate::record::Change;
 /// Client that requested a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownOrigin {
-    /// Requested transaction.
+    /// Zxid of the transaction.
     pub zxid: Zxid,
     /// Address of the client.
     pub client: String,

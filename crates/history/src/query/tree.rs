@@ -30,7 +30,8 @@ impl Reader {
     /// `after`.
     ///
     /// # Errors
-    /// If the moment is unknown, or if the path is invalid.
+    /// If the moment is unknown, if the path is invalid, or if the viewer may not see the top of
+    /// the subtree.
     pub fn tree_at(
         &self,
         path: &str,

@@ -99,7 +99,8 @@ impl Reader {
     /// Returns a znode at a moment; `None` if it did not exist.
     ///
     /// # Errors
-    /// If the moment or the path is unknown, or if the viewer may not read the znode.
+    /// If the moment is unknown, if the path is invalid or not recorded, or if the viewer may not
+    /// read the znode.
     pub fn znode_at(
         &self,
         path: &str,

@@ -1,8 +1,8 @@
-//! Permissions for the past, by one rule for all queries and feeds.
+//! Permissions to see past changes and znodes. All queries and feeds use the same rule.
 //!
 //! A client sees a past change or znode if it could read the znode *then* and may read it *now*.
-//! The current ACL of a deleted znode is its last ACL. If an ACL is unknown, only super users see
-//! the changes and znodes that it protected.
+//! The current ACL of a deleted znode is its last ACL. If a past ACL is unknown, only super users
+//! and the owner of the files see the changes and znodes that it protected.
 
 use std::cell::RefCell;
 

@@ -65,12 +65,12 @@ impl Content {
     }
 }
 
-/// Returns the list in a content if it is known.
+/// Returns the ACL in a content, or `None` if its bytes are missing or invalid.
 fn list_of(content: Option<&Content>) -> Option<AclList> {
     AclList::decode(content?.bytes()?.clone()).ok()
 }
 
-/// Decodes the ACL in a content; empty if it is unknown.
+/// Decodes the ACL in a content. Returns an empty ACL if the bytes are missing.
 pub(crate) fn acl_list(content: Option<&Content>) -> crate::Result<AclList> {
     match content.and_then(Content::bytes) {
         Some(bytes) => decode(bytes.clone(), Path::new("an ACL")),
@@ -86,12 +86,13 @@ impl Znode {
 }
 
 impl Change {
-    /// Returns the new ACL if the change sets one and it is known.
+    /// Returns the new ACL, or `None` if the change does not set an ACL or does not contain its
+    /// bytes.
     pub fn acl_list(&self) -> Option<AclList> {
         list_of(self.acl.as_ref())
     }
 
-    /// Returns its position in the order of all changes.
+    /// Returns the position of the change in the order of all changes.
     pub fn position(&self) -> Position {
         Position {
             zxid: Zxid(self.zxid),

@@ -78,7 +78,7 @@ pub(crate) struct Expander<'a> {
     pub(crate) last_acl: &'a mut LastAcl,
 }
 
-/// ACL of the last created znode, and its encoded form. The next created znode often has the same
+/// The ACL that was encoded last, and its encoded form. The next created znode often has the same
 /// ACL.
 pub(crate) type LastAcl = Option<(Vec<Acl>, Bytes)>;
 
@@ -104,8 +104,9 @@ pub(crate) struct Drafts {
 }
 
 impl Drafts {
-    /// Number of changes, and number of bytes of a path, for which memory is retained.
+    /// Maximum number of changes whose memory is retained.
     const KEPT: usize = 64;
+    /// Maximum capacity of a path whose memory is retained, bytes.
     const PATH_BYTES_KEPT: usize = 4 << 10;
 
     /// Returns the next slot. Its fields have the values from the last use, except for the
@@ -225,8 +226,8 @@ impl Expander<'_> {
         self.change(record, path, operation);
     }
 
-    /// Deletes the listed ephemeral znodes, then the session's other ephemeral znodes. Source:
-    /// DataTree.killSession.
+    /// Appends the deletions of the listed ephemeral znodes, then of the session's other ephemeral
+    /// znodes. Source: DataTree.killSession.
     fn close(&mut self, record: &TxnRecord, listed: &[Str]) {
         for path in listed {
             self.delete(record, path, Operation::CloseSession);
@@ -266,7 +267,7 @@ impl Expander<'_> {
     }
 }
 
-/// Encodes an ACL as a content.
+/// Encodes an ACL as the bytes of a content.
 pub(crate) fn acl_bytes(acl: &[Acl]) -> Bytes {
     AclList::from_acl(acl).encode_to_vec().into()
 }

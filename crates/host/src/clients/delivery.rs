@@ -22,7 +22,7 @@ pub trait DeliveryHost {
     /// Returns the registry of all connections.
     fn registry(&self) -> &Registry<Self::Connection>;
 
-    /// Reports that a watch has fired.
+    /// Reports an event that has fired watches. Called once per event.
     fn note_fired(&mut self, _event: &Event) {}
 
     /// Appends an event to a connection's outbox.
@@ -39,7 +39,7 @@ pub trait DeliveryHost {
         what: PendingAnswer<'_, '_>,
     ) -> AnswerOutcome;
 
-    /// Marks a connection that received output. It continues once the tree is released.
+    /// Marks a connection that received output. The connection continues once the tree is released.
     fn mark_touched(&mut self, connection: &Arc<Self::Connection>);
 }
 

@@ -6,13 +6,14 @@ use recovery::{DurableLog, DurableReader, NewSnapshot, SnapshotSettings};
 use replica::State;
 use storage::{Compression, DataDirs, Disk, StorageError};
 
-/// Maximum number of directories for such trees. A server with more of them needs an operator.
+/// Maximum number of directories for such trees. If it is reached, an operator must move
+/// directories away before another tree can be stored.
 const KEPT_MAX: usize = 3;
 
 /// Prefix of the directories' names.
 const PREFIX: &str = "diverged-";
 
-/// Number of bytes read during one hold of the tree.
+/// Approximate number of tree bytes that are read during one hold of the lock.
 const CHUNK_BYTES: usize = 1 << 18;
 
 const SETTINGS: SnapshotSettings = SnapshotSettings {

@@ -85,7 +85,7 @@ impl DiskQueue {
         self.waiting.push_front(next);
     }
 
-    /// Returns whether only the newest group waits.
+    /// Returns whether nothing waits except the newest group, which may be empty.
     pub fn is_at_group(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -12,9 +12,9 @@ use proto::packet::{Extent, QuorumPacket};
 pub struct PacketBuffer {
     bytes: BytesMut,
     limits: Limits,
-    /// Limits for all packets after the first one from a peer that has not introduced itself yet.
+    /// Limits for the packets after the introduction; `None` once the peer has introduced itself.
     limits_behind: Option<Limits>,
-    /// A fault after valid packets, reported after those are delivered.
+    /// A fault after valid packets, reported after these packets are delivered.
     fault: Option<PacketFault>,
     /// A packet whose identities are too long to be stored.
     long: Option<LongIdentities>,

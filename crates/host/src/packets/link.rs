@@ -138,7 +138,7 @@ impl LinkReader {
     }
 
     /// Reads the next tree and its signature. `fill` appends received bytes and returns their
-    /// number, or 0 at the end of the stream. Only one read at a time is in memory.
+    /// number, or 0 at the end of the stream. Only the bytes of one read are in memory at a time.
     ///
     /// # Errors
     /// If the bytes are not a tree, the signature is missing, or `fill` fails.

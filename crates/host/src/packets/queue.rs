@@ -19,7 +19,7 @@ use proto::packet::{PacketType, QuorumPacket};
 pub struct PacketBatch {
     bytes: Vec<u8>,
     packets: usize,
-    /// Last zxid among the packets.
+    /// Last zxid above 0 among the packets.
     last_zxid: Option<Zxid>,
     /// Whether NEWLEADER, which ends the sync plan, is among the packets.
     has_new_leader: bool,
@@ -79,7 +79,8 @@ const PACKET_BATCH_BYTES: usize = 64 << 10;
 /// Bounds of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueBounds {
-    /// Size above which the reader is too slow, without its sync plan, bytes.
+    /// Size of the waiting packets, without the sync plan, above which the reader is too slow,
+    /// bytes.
     pub bytes_max: usize,
     /// Maximum size of one write, bytes.
     pub write_bytes: usize,
@@ -292,9 +293,10 @@ impl PacketQueue {
         Some(next)
     }
 
-    /// Returns whether the thread that has packets may write them itself. It may if the queue is
-    /// empty and has no writer, and is then the writer until [`PacketQueue::end_write`]. The sync
-    /// plan for a learner is always queued, because it is long and its writer must wait.
+    /// Returns whether the thread that has `batch` may write it itself. The thread is then the
+    /// writer until [`PacketQueue::end_write`]. The queue must be empty, unfinished and without a
+    /// writer. Full batches and the sync plan for a learner are always queued, because their writer
+    /// must wait.
     pub fn begin_write(&mut self, batch: &PacketBatch) -> bool {
         let is_idle = self.writer == Writer::Nobody && self.items.is_empty();
         let may = is_idle && !self.is_history && !self.is_finished && !batch.is_full();
@@ -305,7 +307,8 @@ impl PacketQueue {
     }
 
     /// Ends a write that [`PacketQueue::begin_write`] permitted, after `written` bytes. The rest is
-    /// queued. Returns whether the task must now process items. It received none during the write.
+    /// queued. Returns whether the task must now process items, because it received none during the
+    /// write.
     pub fn end_write(
         &mut self,
         batch: &PacketBatch,

@@ -1,4 +1,5 @@
-//! The change history of a member: its input, and the transactions that it reads from the files.
+//! Input of a member's change history: applied transactions, and transactions that are read from
+//! the files.
 //!
 //! A host passes committed transactions through a queue that may drop transactions. Missing
 //! transactions are read from the log. If the log does not reach back far enough, or belongs to
@@ -34,7 +35,8 @@ pub enum FillError {
 /// Result of reading the log.
 #[derive(Debug, PartialEq, Eq)]
 enum LogReading {
-    /// The requested transaction, or the end of the log, has been reached.
+    /// The requested transaction, or the end of the part of the log that can be read now, has been
+    /// reached.
     Up,
     /// The log contains more transactions. Call again.
     Partly,
@@ -164,8 +166,8 @@ impl<D: Disk> Recorder<D> {
     }
 
     /// Returns the zxid of a committed and written transaction up to which the log can be read.
-    /// Returns `None` while this member has not written transactions that other members have
-    /// committed without it.
+    /// Returns `None` until this member has written the awaited transaction, which other members
+    /// have committed without it.
     fn readable(&mut self, committed: Zxid, end: Zxid) -> Option<Zxid> {
         if end >= committed {
             self.awaited = None;
@@ -217,8 +219,9 @@ impl<D: Disk> Recorder<D> {
     /// continues up to `upto`.
     ///
     /// An epoch without a transaction leaves only a snapshot of its beginning. The next leader's
-    /// snapshot has a lower zxid and replaces that snapshot. Both contain the same tree, because
-    /// the beginning of an epoch is recorded when it is committed.
+    /// snapshot has a lower zxid and replaces that snapshot. Both contain the same tree: the
+    /// beginning of an epoch is recorded only once it is committed, so the next leader has every
+    /// earlier transaction.
     fn has_snapshot_of(&self, head: Zxid, upto: Zxid) -> Result<bool, StorageError> {
         let (disk, dirs) = (&*self.disk, &self.dirs);
         let snapshots = list_snapshots(disk, &dirs.snap)?.into_iter();

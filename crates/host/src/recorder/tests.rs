@@ -6,7 +6,7 @@ use tree::{Tree, TreeSettings, Watches};
 
 use super::*;
 
-/// Recorded transactions, by the snapshot before them.
+/// Recorded transactions, grouped by the snapshot that begins their era.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Zxids {
     eras: Vec<(i64, Vec<i64>)>,
@@ -156,9 +156,9 @@ fn record(zxid: Zxid) -> TxnRecord {
 
 const EPOCH_2: i64 = 0x2_0000_0000;
 
-/// Transaction 5 may never have been committed, and this member may lack committed transactions.
-/// Its leader's snapshot shows this as long as the snapshot exists. The `seam` shows it
-/// permanently.
+/// Transaction 5 may never have been committed, and the log may lack committed transactions before
+/// the leader's snapshot. The snapshot shows this break until it is removed. The `seam` shows the
+/// break permanently.
 #[test]
 fn the_log_before_a_removed_snapshot_is_another_history() {
     let mut site = Site::new();
@@ -176,8 +176,8 @@ fn the_log_before_a_removed_snapshot_is_another_history() {
     assert_eq!(history.eras, [(3, vec![4]), behind]);
 }
 
-/// Epoch 2 is empty, and the snapshot of its beginning has been removed. The leader of epoch 3 sent
-/// a snapshot of the same tree, which ends in epoch 1.
+/// Epoch 2 is empty, and the snapshot from its beginning has been removed. The leader of epoch 3
+/// sent a snapshot of the same tree, whose last transaction is from an epoch before epoch 2.
 #[test]
 fn after_an_empty_epoch_the_log_continues_from_an_older_snapshot() {
     let mut site = Site::new();
@@ -191,14 +191,14 @@ fn after_an_empty_epoch_the_log_continues_from_an_older_snapshot() {
     };
     site.catch_up(&mut history, next);
     assert_eq!(history.eras, [(EPOCH_2, vec![next])]);
-    // Here epoch 2 contains a transaction, which the log lacks.
+    // In this change history, epoch 2 contains a transaction, which the log lacks.
     let eras = vec![(EPOCH_2 + 1, Vec::new())];
     let mut history = Zxids { eras: eras.clone() };
     site.catch_up(&mut history, next);
     assert_eq!(history.eras, eras);
 }
 
-/// Until a later transaction is committed, earlier breaks are possible.
+/// While the `seam` is not committed, the log before it may contain other breaks.
 #[test]
 fn nothing_is_read_before_the_seam_is_committed() {
     let mut site = Site::new();
@@ -225,8 +225,8 @@ fn a_new_history_begins_after_the_seam() {
     assert_eq!(begun, Some(vec![(EPOCH_2 + 1, Vec::new())]));
 }
 
-/// The known range of the log depends on where the check began, and a new change history begins
-/// earlier.
+/// The log is known to be continuous only from the zxid at which the check began. A change history
+/// that ends earlier needs another check.
 #[test]
 fn a_new_history_checks_the_log_again() {
     let mut site = Site::new();

@@ -18,9 +18,9 @@ pub(super) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 /// copying long transactions.
 pub(super) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
 
-/// Maximum number of transactions after whose sync the log thread runs the core. For such a group,
-/// waking the core's own thread would take as long as running the core. For larger groups, running
-/// the core on the log thread would reduce the throughput with many clients.
+/// Maximum number of transactions in a group after whose sync the log thread runs the core. For
+/// such a group, waking the core's own thread would take as long as running the core. For larger
+/// groups, running the core on the log thread would reduce the throughput with many clients.
 pub(super) const LOG_GROUP_INLINE_MAX: usize = 16;
 
 /// Number of processors up to which the core writes to clients even though other work waits for it.

@@ -23,7 +23,8 @@ pub use limits::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
 pub struct ScheduleSettings {
     /// Number of processors that the process may use.
     pub processors: usize,
-    /// Number of threads that bring messages to the core.
+    /// Number of threads that deliver messages to the core. Such a thread (a *visitor*) may run the
+    /// core itself.
     pub visitors: usize,
     /// Whether the server is a member of an ensemble.
     pub has_members: bool,
@@ -49,7 +50,7 @@ pub enum Syncer {
     LogThread,
     /// The thread that runs the core, after the step.
     CoreThread,
-    /// The thread that visits the core, after its visit. Others can run the core meanwhile.
+    /// The visitor that runs the core, after its turn. Other threads can run the core meanwhile.
     Visitor,
     /// No thread, because the group waits.
     NotYet,
@@ -151,7 +152,7 @@ impl Schedule {
         }
     }
 
-    /// Records that this thread syncs a group of `txns` transactions.
+    /// Records that `syncer` syncs a group of `txns` transactions.
     pub fn note_group(&mut self, txns: usize, syncer: Syncer) {
         self.singles = match txns {
             1 => self.singles.saturating_add(1),
@@ -162,15 +163,16 @@ impl Schedule {
         }
     }
 
-    /// Records the duration of a sync, on either thread. The core therefore never syncs a disk that
-    /// is always slow.
+    /// Records the duration of a sync by any thread. The core therefore never syncs a disk that is
+    /// always slow.
     pub fn note_sync(&mut self, took: Duration) {
         if took > limits::SYNC_BY_CORE_SLOW {
             self.left_to_log_thread = limits::GROUPS_LEFT_TO_LOG_THREAD;
         }
     }
 
-    /// Records whether no thread or member waits for the log, as on an up-to-date observer.
+    /// Records whether the log may be synced late, because no thread or member waits for it, as on
+    /// an up-to-date observer.
     pub fn note_role(&mut self, may_sync_late: bool) {
         self.may_sync_late = may_sync_late;
     }

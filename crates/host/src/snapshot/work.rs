@@ -28,9 +28,11 @@ pub enum SnapshotReason {
     /// The number of transactions logged since the last snapshot is large enough, according to
     /// [`DueSnapshots::begin`]. The snapshot is deferred while the tree is not established.
     Due,
-    /// A starting server needs its first snapshot. The tree does not change before it is written.
+    /// A starting server needs its first snapshot. The tree does not change before the snapshot is
+    /// written.
     First,
-    /// A learner cannot continue before this snapshot is written. It replaces the server's own log.
+    /// The tree was received from a leader or restored by an operator. The server cannot continue
+    /// before the snapshot, which replaces the server's own log, is written.
     Synchronised(Synchronised),
     /// An operator requested the snapshot. It is refused while the tree is not established.
     Operator,
@@ -109,10 +111,10 @@ impl<D: Disk> SnapshotWork<D> {
         Ok(written)
     }
 
-    /// Begins the next snapshot if none is being written. Reads about `bytes` bytes of it during a
-    /// short hold of the tree and writes them. Returns the snapshot once it is on disk. While the
-    /// file receives its final name, the guard from `hold_files` prevents the files from being
-    /// loaded or cut.
+    /// Begins the next snapshot if none is being written. Reads about `bytes` bytes of the tree
+    /// during a short hold of its lock and writes them. Returns the snapshot once it is on disk.
+    /// While the file receives its final name, the guard from `hold_files` prevents the files from
+    /// being loaded or cut.
     ///
     /// # Errors
     /// If the snapshot cannot be written.

@@ -52,10 +52,11 @@ const fn kept(thing: &'static str, at: fn(AxisStep) -> Load) -> AxisLoad {
 
 /// Number of children per parent in the tree of znodes.
 const BREADTH: u32 = 1000;
-/// Number of sessions that share the watches.
+/// Number of sessions among which the watches are distributed.
 const WATCHERS: u32 = 100;
 
-/// All axes. Axes that measure memory come first, because freed memory is used again.
+/// All axes. Axes that measure memory come first, because freed memory is used again, which hides
+/// growth.
 pub(super) const AXES: &[Axis] = &[
     Axis {
         name: "sessions",

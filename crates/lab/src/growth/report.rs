@@ -16,7 +16,7 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Returns the names of both kinds of servers, or of the only one.
+    /// Returns the names of both kinds of servers, or only the first name if one kind was measured.
     pub(super) fn names(&self) -> Vec<String> {
         let args = self.args;
         let called = |name: &Option<String>, servers: &[String]| {

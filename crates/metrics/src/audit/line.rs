@@ -17,9 +17,9 @@ use super::request::{AuditedRequest, Modes};
 /// Level of a line, which depends on the success of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// The operation was executed.
+    /// The operation succeeded, or a stop of the server was requested.
     Info,
-    /// The operation was refused.
+    /// The operation failed.
     Error,
 }
 
@@ -77,15 +77,17 @@ pub fn lines_of(
     lines.push(line(caller, operation, path, mode, acl, failed));
 }
 
-/// Returns the line for a request whose record cannot be decoded; `None` if the operation's line
-/// contains data from the record. Java decodes the record again for such a line, and then fails.
+/// Returns the line for a request whose record cannot be decoded. Returns `None` if the operation
+/// is not audited, or if its line contains data from the record. For such a line, Java decodes the
+/// record again and fails.
 pub fn line_of_undecodable(caller: &Caller, op: OpCode) -> Option<Line> {
     let is_in_record = !matches!(op.change(), ZnodeChange::None | ZnodeChange::Reconfig);
     let operation = op.audited_as().filter(|_| !is_in_record)?;
     Some(line(caller, operation, None, None, None, true))
 }
 
-/// Appends one line for each executed operation, or one line for a failed multi.
+/// Appends one line for each audited operation of a successful multi, or a single line for a failed
+/// multi. Appends nothing if the kinds are unknown.
 fn of_multi(
     caller: &Caller,
     modes: &Modes,

@@ -44,8 +44,8 @@ impl AuditLog {
         &self.server_user
     }
 
-    /// Queues lines without waiting, because a wait would also block the tree, a connection, or all
-    /// work of the core. If the queue is full, lines are lost and counted. With
+    /// Queues lines without waiting, because a wait would also block a connection or all work of
+    /// the core. If the queue is full, lines are lost and counted. With
     /// `auditlog.neverBlock=false`, the queue has space for the lines of requests in progress,
     /// because further requests wait at their connections, in [`has_room`](Self::has_room).
     pub fn write(&self, lines: impl IntoIterator<Item = Line>) {
@@ -60,7 +60,7 @@ impl AuditLog {
     }
 
     /// Waits until audited requests may be accepted. Returns immediately unless
-    /// `auditlog.neverBlock` is off and the queue is full.
+    /// `auditlog.neverBlock=false` and the queue is full (see [`QUEUE_BYTES_MAX`]).
     pub async fn has_room(&self) {
         self.queue.has_room().await;
     }

@@ -19,7 +19,7 @@ pub enum AuditedRequest {
         /// Requested ACL of a setACL.
         acl: Option<Vec<RequestAcl>>,
     },
-    /// A multi with several operations.
+    /// A multi, with the kinds of the znodes that it creates.
     Multi(Modes),
 }
 
@@ -35,9 +35,9 @@ pub enum Modes {
 impl AuditedRequest {
     /// Returns the data that must be kept from a request, or `None` if the request is not audited.
     ///
-    /// Java decodes the request again for its line. It omits the line if this fails, because the
-    /// flags do not specify a kind of znode or because the ACL is missing. Such requests always
-    /// fail.
+    /// Java decodes a request again for its audit line. If the flags do not specify a kind of
+    /// znode, or if the ACL is missing, Java fails to decode the request and omits the line. The
+    /// result is then `None`, or `Modes::Unknown` for a multi. Such requests always fail.
     pub fn of(request: &WriteRequest) -> Option<Self> {
         let operation = request.op().audited_as()?;
         let (mut kind, mut list) = (None, None);
@@ -79,8 +79,8 @@ fn modes(writes: &[WriteRequest]) -> Modes {
 }
 
 impl Modes {
-    /// Returns the kind of a znode, given its final path; `None` for a sequential znode, because
-    /// its final path differs from the requested path.
+    /// Returns the kind of a created znode, given its final path. Returns `None` if the kind is
+    /// unknown, and for a sequential znode, because its final path differs from the requested path.
     pub(super) fn of(&self, path: &str) -> Option<&'static str> {
         match self {
             Self::Known(known) => {
@@ -94,7 +94,8 @@ impl Modes {
     }
 }
 
-/// Returns the kind for the flags. Source: CreateMode.fromFlag, and its names in lower case.
+/// Returns the kind of znode for the flags of a create, or `None` if the flags are invalid. Source:
+/// CreateMode.fromFlag, and the names of CreateMode in lower case.
 fn mode(create_flags: i32) -> Option<&'static str> {
     Some(match create_flags {
         flags::PERSISTENT => "persistent",

@@ -1,8 +1,8 @@
 //! Ages of transactions at the stages of their replication.
 //!
-//! An age begins at the leader's timestamp, so it depends on the wall clocks of two machines.
-//! Negative ages are meaningless and are ignored. Source: Request.logLatency,
-//! Follower.processPacket.
+//! An age is the time since the leader's timestamp. At other members, it therefore depends on the
+//! wall clocks of two machines. Negative ages are meaningless and are ignored. Source:
+//! Request.logLatency, Follower.processPacket.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,8 @@ pub struct Ages {
     /// Positions and timestamps of transactions that were appended and are not on disk yet, oldest
     /// first.
     unsynced: VecDeque<(Zxid, i64)>,
-    /// Ages at acknowledgements, by server. The list is short: only some positions are sampled.
+    /// Ages at acknowledgements, by server. The list is short, because only acknowledgements of
+    /// sampled positions are recorded.
     acknowledged: Vec<(Sid, u64)>,
     proposed: Values,
     synced: Values,
@@ -44,9 +45,8 @@ impl Ages {
         self.unsynced.push_back((zxid, stamp_ms));
     }
 
-    /// Records that the log is on disk up to `upto`, which this server acknowledges. Returns the
-    /// last sampled position (see [`is_sampled`]) that was not on disk before, with the
-    /// transaction's timestamp.
+    /// Records that the log is on disk up to and including `upto`. Returns the last sampled
+    /// position (see [`is_sampled`]) that was not on disk before, with the transaction's timestamp.
     pub fn synced(&mut self, upto: Zxid, sampled: i64) -> Option<(Zxid, i64)> {
         let end = self.unsynced.partition_point(|(zxid, _)| *zxid <= upto);
         let mut sample = None;

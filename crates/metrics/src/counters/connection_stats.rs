@@ -44,8 +44,8 @@ pub struct ConnectionFigures {
     pub received: u64,
     /// Number of packets to the client.
     pub sent: u64,
-    /// Short name of the last answered operation. It is `NA` before the first answer, and after a
-    /// request that was refused before its execution.
+    /// Short name of the last answered operation. It is `NA` before the first answer, after a
+    /// reset, and after a request that was refused before its execution.
     pub last_op: &'static str,
     /// Xid of the client's last answered request; 0 before the first one, and -1 after a reset.
     pub last_cxid: i64,

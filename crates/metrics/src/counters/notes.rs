@@ -27,8 +27,9 @@ impl Metrics {
 
     /// Records a group of committed transactions that was applied and answered in `took_ms`.
     /// `under_way` is the number of requests in progress from this server's clients. Java measures
-    /// several stages after the commit. Zoarium instead locks the tree once for the group. Source:
-    /// CommitProcessor, FinalRequestProcessor.
+    /// several stages for each transaction. Zoarium locks the tree once for the group, and
+    /// therefore records the same times for all of its transactions. Source: CommitProcessor,
+    /// FinalRequestProcessor.
     pub fn group_applied(&self, group: GroupApplied, took_ms: u64, under_way: u64) {
         let transactions = group.of_clients_here + group.of_others;
         self.request_commit_queued.add(transactions);
@@ -66,8 +67,8 @@ impl Metrics {
         }
     }
 
-    /// Records reads on a connection and their total duration. Source:
-    /// FinalRequestProcessor.processRequest.
+    /// Records reads on a connection, each with an equal share of their total duration `took_ms`.
+    /// Source: FinalRequestProcessor.processRequest.
     pub fn reads_took(&self, reads: u64, took_ms: u64) {
         if let Some(each_ms) = took_ms.checked_div(reads) {
             self.read_final_proc_time_ms.record_many(each_ms, reads);
@@ -190,10 +191,11 @@ pub struct DatabaseLoad {
     pub txns_replayed: u64,
 }
 
-/// Groups of transactions in the log, until their common fsync. Source: SyncRequestProcessor.
+/// Groups of transactions that were appended to the log and wait for a common fsync. Source:
+/// SyncRequestProcessor.
 #[derive(Debug, Default)]
 pub struct LogTimes {
-    /// Start of the wait (ms) and number of transactions of each group.
+    /// For each group, the time at which it was queued (ms) and its number of transactions.
     groups: Vec<(u64, u64)>,
 }
 

@@ -1,8 +1,8 @@
 //! Summaries with a distribution of their values.
 //!
 //! Values are counted in buckets: one per value below 64, then 32 per doubling. A percentile is
-//! therefore exact below 64 and deviates by at most 3 % above. Java keeps a sample of 4096 values
-//! instead. This implementation counts all values at the cost of one addition.
+//! therefore exact below 64, and deviates by at most 3 % from 64 to 2^24. Java keeps a sample of
+//! 4096 values instead. This implementation counts all values at the cost of one addition.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +15,8 @@ const EXACT: usize = 1 << EXACT_BITS;
 const PER_DOUBLING_BITS: u32 = 5;
 const PER_DOUBLING: usize = 1 << PER_DOUBLING_BITS;
 
-/// Number of bits in the largest value with a separate bucket. Values from 2^24 on (more than four
-/// hours, in ms) are counted in the last bucket.
+/// Number of bits of the largest values that the buckets distinguish. Larger values, from 2^24 on
+/// (more than four hours, in ms), are counted in the last bucket.
 const VALUE_BITS: u32 = 24;
 const BUCKETS: usize = EXACT + (VALUE_BITS - EXACT_BITS) as usize * PER_DOUBLING;
 
@@ -44,7 +44,7 @@ fn middle_of(bucket: usize) -> u64 {
     (1 << exponent) + (above % PER_DOUBLING) as u64 * width + width / 2
 }
 
-/// Values with their distribution, at one time.
+/// Count, sum, extremes and distribution of values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Distribution {
     moments: Moments,
@@ -93,8 +93,8 @@ impl Distribution {
         counts
     }
 
-    /// Returns the smallest value that at least the fraction `q` of all values does not exceed, or
-    /// 0 without values.
+    /// Returns the approximate `q`-quantile: the smallest value such that at least the fraction `q`
+    /// of all values does not exceed it. Returns 0 without values.
     pub fn quantile(&self, q: f64) -> u64 {
         let total: u64 = self.buckets.iter().sum();
         #[expect(

@@ -91,8 +91,8 @@ impl ServerStats {
         self.response_sizes.record(bytes);
     }
 
-    /// Records a batch. The number of packets and the sizes are recorded here, all other values in
-    /// [`Metrics`].
+    /// Records a batch. The number of packets and the sizes are recorded in `self`, and all other
+    /// values in [`Metrics`].
     pub fn replied(&self, replies: &Replies) {
         let metrics = &self.metrics;
         for (latency_ms, times) in replies.reads.counts() {

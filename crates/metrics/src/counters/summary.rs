@@ -9,7 +9,8 @@ use crate::table::text::Decimal;
 /// factor of two. Values from 2^30 on share the last slot.
 const POWERS: usize = 32;
 
-/// Returns the slot of a value. Values from `2^(n-1)` to `2^n - 1` have the slot `n`, if it exists.
+/// Returns the slot of a value: 0 for the value 0, and `n` for values from `2^(n-1)` to `2^n - 1`.
+/// Larger values have the last slot.
 fn power_of(value: u64) -> usize {
     let bits = u64::BITS - value.leading_zeros();
     usize::try_from(bits).map_or(POWERS - 1, |bits| bits.min(POWERS - 1))

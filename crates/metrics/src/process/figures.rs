@@ -74,7 +74,8 @@ pub struct ProcessFigures {
 /// of the kernel's tick rate.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Family of metrics: its name, its kind, and its values, each with a suffix of the name.
+/// Family of metrics: its name, its kind, and its values, each with the text (such as labels) that
+/// follows the name.
 type Family = (&'static str, &'static str, Vec<(&'static str, f64)>);
 
 impl ProcessFigures {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// A thread at one time.
+/// Description of a thread at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// Thread id of the operating system.

@@ -1,4 +1,4 @@
-//! Slow requests: the newest ones, and their lines in the log.
+//! The newest slow requests, and the log lines of slow requests.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ const KEPT_MAX: usize = 200;
 /// Maximum number of log lines per second. Further lines are only counted.
 const LINES_PER_SECOND: u32 = 20;
 
-/// Maximum number of bytes to keep of a path.
+/// Length at which a path is truncated, bytes.
 const PATH_BYTES_MAX: usize = 512;
 
 /// A slow request.
@@ -79,8 +79,8 @@ impl SlowRequests {
         took_ms >= self.threshold_ms
     }
 
-    /// Keeps a request. The next call to [`Self::write`] logs it, because the caller may hold
-    /// locks.
+    /// Keeps a slow request. The request is logged by the next call to [`Self::write`] and not by
+    /// this function, because its caller may hold locks.
     pub fn note(&self, mut request: SlowRequest) {
         if let Some(path) = request
             .path

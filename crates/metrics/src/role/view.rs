@@ -25,7 +25,8 @@ pub struct RoleView {
     /// Method of the learner's synchronisation; `None` until its leader has chosen one, and on a
     /// leader.
     pub sync: Option<SyncMode>,
-    /// Server that this server follows or observes, or its own id if it leads.
+    /// Id of the server that this server follows or observes, or its own id if it leads. `None`
+    /// without a leader.
     pub leader: Option<Sid>,
     /// Current member list; `None` outside an ensemble.
     pub members: Option<Arc<Membership>>,
@@ -57,7 +58,8 @@ impl RoleView {
     }
 
     /// Returns `zk_peer_state`: the role of a member, the phase of the protocol, and the
-    /// synchronisation method. Source: QuorumPeer.getDetailedPeerState.
+    /// synchronisation method. Returns `None` for a standalone or read-only server. Source:
+    /// QuorumPeer.getDetailedPeerState.
     pub fn peer_state(&self) -> Option<String> {
         let doing = match self.mode {
             Mode::Standalone | Mode::ReadOnly => return None,
@@ -83,7 +85,7 @@ impl RoleView {
     /// Returns the part of `conf` that concerns a member.
     pub fn configuration(&self, ensemble: &Ensemble) -> MemberConfiguration {
         let members = self.members.as_deref().unwrap_or(&ensemble.membership);
-        // A removed member continues at its old addresses.
+        // A member that was removed from the list continues to use the addresses in `ensemble`.
         let mine = members.members.get(&ensemble.my_id);
         let mine = mine.or_else(|| ensemble.membership.members.get(&ensemble.my_id));
         let ports = |port: fn(&MemberAddress) -> u16| {

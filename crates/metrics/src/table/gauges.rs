@@ -100,7 +100,8 @@ impl Gauges<'_> {
     }
 }
 
-/// Converts the value of a gauge that the server shows.
+/// Converts the value of a gauge that the server shows. A gauge that the server does not show is
+/// `None`.
 pub(super) fn shown(number: impl Into<Number>) -> Option<Number> {
     Some(number.into())
 }

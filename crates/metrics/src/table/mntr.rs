@@ -40,7 +40,7 @@ pub fn figures(
     }
 }
 
-/// Percentiles of an advanced summary, each with the fraction of values that it covers.
+/// Name prefixes of the percentiles of an advanced summary, each with its quantile.
 const PERCENTILES: [(&str, f64); 4] = [
     ("p50_", 0.5),
     ("p95_", 0.95),

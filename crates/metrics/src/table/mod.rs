@@ -7,7 +7,7 @@
 //! ```
 //!
 //! One table contains every metric. The crate does not have a global registry. Code that records
-//! receives an `Arc<Metrics>`.
+//! values receives an `Arc<Metrics>`.
 
 #[cfg(test)]
 mod document;

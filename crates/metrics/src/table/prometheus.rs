@@ -90,7 +90,7 @@ impl Export<'_> {
 /// Approximate size of the response, to avoid reallocations, bytes.
 const TEXT_BYTES: usize = 32 << 10;
 
-/// Name of Zoarium's own family.
+/// Name of the family with the histograms of the stages.
 const STAGES: &str = "zoarium_stage_seconds";
 
 /// Metrics of the stages, in the order of the pipeline.
@@ -105,7 +105,7 @@ const STAGE_METRICS: [(&str, &str); 8] = [
     ("updatelatency", "update"),
 ];
 
-/// Bounds of the histograms, which match the resolution of the stages' clock, ms.
+/// Upper bounds of the histogram buckets, ms. The stages are measured in whole milliseconds.
 const BOUNDS_MS: [u64; 14] = [
     0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000,
 ];

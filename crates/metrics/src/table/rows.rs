@@ -170,7 +170,7 @@ impl Metric {
 }
 
 impl Reading {
-    /// Returns false for a counter with value 0 and for an empty advanced summary.
+    /// Returns false for a gauge or counter with value 0 and for an empty advanced summary.
     fn has_values(&self) -> bool {
         match self {
             Self::Number(number) => *number != Number::Integer(0),

@@ -24,11 +24,12 @@ use configuration::VERSION_DIR;
 pub use admin::{AdminView, LastSnapshot, ObserverInfo};
 pub use configuration::{Configuration, MemberConfiguration};
 
-/// Server as seen by four-letter words and the admin server. All results are plain values, so no
-/// lock is held while an answer is written.
+/// Server as seen by four-letter words and the admin server. No result holds a lock, so no lock is
+/// held while an answer is written.
 pub trait View {
-    /// Returns the role. While the server does not serve (because it starts, elects or stops), the
-    /// methods that describe the service are not called.
+    /// Returns the role. While the server does not serve (because it starts, elects or stops),
+    /// four-letter words call only this method, [`Self::environment`] and the methods for the trace
+    /// mask.
     fn role(&self) -> Arc<RoleView>;
 
     /// Returns the figures of a leader, or `None` on any other server.
@@ -96,14 +97,14 @@ pub trait View {
     /// Returns the facts about the process that were read at its start.
     fn environment(&self) -> &Environment;
 
-    /// Returns the kinds of packets that are traced.
+    /// Returns the bit mask of the packet kinds to trace.
     fn trace_mask(&self) -> i64;
 
-    /// Sets the kinds of packets that are traced.
+    /// Sets the bit mask of the packet kinds to trace.
     fn set_trace_mask(&self, mask: i64);
 }
 
-/// Collects all parts of a listing.
+/// Collects all parts of a listing. Successive entries with the same key are merged.
 pub fn whole<At: Default, K: PartialEq, V>(
     mut part: impl FnMut(&mut Option<At>) -> Vec<(K, Vec<V>)>,
 ) -> Vec<(K, Vec<V>)> {

@@ -16,9 +16,8 @@ use tree::auth::{ANYONE, IP, name_of};
 use crate::counters::ConnectionFigures;
 use crate::view::ConnectionInfo;
 
-/// Maximum number of addresses, and of identities, without open connections that are listed
-/// separately. The number may temporarily reach twice this value. Older entries are merged into a
-/// sum.
+/// Maximum number of addresses, and of identities, of ended connections that are listed separately.
+/// The number may temporarily reach twice this value. Older entries are merged into a sum.
 pub const DEPARTED_MAX: usize = 1000;
 
 /// Maximum number of a connection's identities that are counted. Most connections have one
@@ -140,7 +139,7 @@ pub fn names(identities: &[Id]) -> Vec<String> {
 #[derive(Debug, Default)]
 pub struct ClosedConnectionUsage(Mutex<UsageSums>);
 
-/// Sum over all ended connections.
+/// Sums over all ended connections.
 #[derive(Debug, Clone, Default)]
 pub struct UsageSums {
     /// Sums by address.

@@ -14,7 +14,7 @@ use storage::FileName;
 use crate::data::{DataSummary, number};
 use crate::finding;
 
-/// Names that servers and their scripts create next to `version-2`.
+/// Names that servers, their scripts and file systems create in a data directory.
 const BESIDE: &[&str] = &[
     "version-2",
     "myid",
@@ -44,7 +44,8 @@ const CONFIGURATION: &[&str] = &[
     ".sh",
     ".xml",
 ];
-/// First part of the names of files that are no longer, or not yet, logs or snapshots.
+/// First part of the names of logs and snapshots that were set aside, repaired, cut or not
+/// completed.
 const SET_ASIDE: &[&str] = &["aside", "damaged", "repaired", "chopped", "unfinished"];
 /// Advice for missing permissions.
 const AS_OWNER: &str = "run preflight and the server as the user that owns the data";
@@ -100,8 +101,8 @@ impl DirectoryCheck {
         self.findings.push(found.way_out(AS_OWNER));
     }
 
-    /// Reports files that servers do not create. With `is_all`, reports that the directory belongs
-    /// to another program.
+    /// Reports files that servers do not create. `is_all` states that the directory does not
+    /// contain data. The finding is then that the directory belongs to another program.
     fn note_strangers(&mut self, dir: &Path, known: &[&str], is_all: bool) {
         let strangers: Vec<String> = names(dir)
             .unwrap_or_default()
@@ -207,8 +208,8 @@ impl DirectoryCheck {
     }
 }
 
-/// Returns the fault of the directory itself, if any. A missing directory may be created at the
-/// start.
+/// Returns the fault of the directory itself, if any. A missing directory is not a fault if the
+/// start can create it.
 fn fault_of(dir: &Path) -> Option<Finding> {
     let found = |id, problem: String, way_out: &str| {
         let found = Finding::new(id, Severity::Blocker, problem);

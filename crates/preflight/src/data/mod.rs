@@ -22,7 +22,7 @@ use crate::{finding, limits};
 const ATTEMPTS_ALIKE: u32 = 3;
 /// Maximum number of attempts.
 const ATTEMPTS_MAX: u32 = 20;
-/// Pause between attempts, during which a server can complete a record even on a machine with much
+/// Pause between attempts, during which a server can complete a record even on a machine under high
 /// load.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -175,8 +175,8 @@ fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<F
     findings
 }
 
-/// Describes a start without logs and snapshots, either of a new database or of a member whose
-/// files were set aside.
+/// Describes a start that does not read logs or snapshots. The server creates a new database, or is
+/// a member that loads its leader's data.
 fn without_history(config: &Config) -> Finding {
     let place = Some(Origin::file(&config.data_dir));
     let empty = match server::start_checks::check_empty(config) {

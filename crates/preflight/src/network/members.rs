@@ -1,4 +1,4 @@
-//! Check of the member list against this machine and its host names.
+//! Checks of the member list: host names, shared addresses, and the address of this server.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};

@@ -103,7 +103,7 @@ impl Encode for ConnectResponse {
 /// Header of each request, 8 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct RequestHeader {
-    /// Number that the client gave the request.
+    /// Number that the client assigned to the request.
     pub xid: Xid,
     /// Opcode, which may be unknown.
     pub op: i32,

@@ -220,8 +220,8 @@ fn check_create(write: &WriteRequest, offset: usize) -> Result<(), Refusal> {
 /// Decodes the operations of a multiRead.
 ///
 /// # Errors
-/// If the bytes cannot be decoded, if reads and writes are mixed, or if an operation is neither
-/// getData nor getChildren nor allowed in a multi. Source: MultiOperationRecord.deserialize.
+/// If the bytes cannot be decoded, if reads and writes are mixed, or if an operation is not allowed
+/// in a multi and is not getData or getChildren. Source: MultiOperationRecord.deserialize.
 pub fn decode_reads(input: &mut Reader) -> Result<MultiRead, DecodeError> {
     let mut operations = Operations::default();
     while operations.decode_next(input)? {}

@@ -1,7 +1,7 @@
 //! The table of operations, from which all other lists of opcodes are derived.
 //!
-//! A row begins with the columns that every operation has. The braces after them contain those
-//! columns in `Columns` whose value is not the default.
+//! A row begins with the columns that every operation has. The braces after them contain the
+//! columns of `Columns` whose value is not the default.
 
 use self::TextField::{
     Acl, AclLines, Data, IsEphemeral, Number, ParentCversion, Parts, Path, Paths, PlainPath, Ttl,

@@ -40,8 +40,8 @@ impl Endpoint {
         (!host.starts_with('[')).then_some(Self { host, port })
     }
 
-    /// Returns whether the host is a wildcard for all addresses of its server, which cannot be
-    /// dialled.
+    /// Returns whether the host is a wildcard address, which means all addresses of its server and
+    /// cannot be dialled.
     pub fn is_wildcard(&self) -> bool {
         let parsed: Result<std::net::IpAddr, _> = self.host.parse();
         parsed.is_ok_and(|address| address.is_unspecified())

@@ -21,7 +21,8 @@ pub enum LeaderPacket {
     LeaderInfo {
         /// Proposed epoch.
         epoch: Epoch,
-        /// Protocol version, [`LearnerInfo::PROTOCOL_VERSION`], which learners ignore.
+        /// Protocol version. It shows whether a Zoarium leader compares digests
+        /// ([`LearnerInfo::REPORTS_DIGESTS`]). Java learners ignore it.
         protocol_version: i32,
     },
     /// The learner keeps its history, which the following transactions continue.
@@ -105,7 +106,7 @@ pub enum LeaderPacket {
         /// Zxid of the last committed transaction.
         zxid: Zxid,
     },
-    /// The learner's digest differs from the leader's digest. Sent only between Zoarium members.
+    /// The leader has compared the reported digests. Sent only between Zoarium members.
     DigestJudged {
         /// Last transaction in the compared trees.
         zxid: Zxid,

@@ -11,7 +11,7 @@ use crate::{Epoch, Id, OpCode, SessionId, Sid, Zxid};
 pub struct LearnerInfo {
     /// Id of the learner (`myid`).
     pub sid: Sid,
-    /// Protocol version, [`LearnerInfo::PROTOCOL_VERSION`]. See [`LearnerInfo::protocol_version`].
+    /// Protocol version, if the learner sends one. See [`LearnerInfo::protocol_version`].
     pub protocol_version: Option<i32>,
     /// Version of the configuration that the learner has committed.
     pub config_version: Option<i64>,
@@ -93,9 +93,9 @@ pub struct Touch {
 pub struct LearnerRequest {
     /// Session of the client.
     pub session: SessionId,
-    /// Number that the client gave the request; 0 for createSession.
+    /// Number that the client assigned to the request; 0 for createSession.
     pub cxid: i32,
-    /// Opcode, which may be unknown, or one that a learner must not send.
+    /// Opcode. It may be unknown, or an opcode that a learner must not send.
     pub op: i32,
     /// The record as the client sent it, not decoded yet; empty for closeSession.
     pub body: Bytes,
@@ -121,7 +121,7 @@ pub enum LearnerPacket {
     FollowerInfo {
         /// Highest epoch that the follower has promised to follow.
         accepted_epoch: Epoch,
-        /// Identification; `None` if the packet lacks it. The leader then assigns an id.
+        /// Identification; `None` if the packet lacks it, as in releases up to 3.3.
         info: Option<LearnerInfo>,
     },
     /// An observer introduces itself.
@@ -248,7 +248,7 @@ fn learner_info(data: Option<Bytes>) -> Result<Option<LearnerInfo>, DecodeError>
         .transpose()
 }
 
-/// Returns the payload of a packet that must have one.
+/// Returns the payload of a packet that must contain a payload.
 pub(crate) fn payload(data: Option<Bytes>) -> Result<Reader, DecodeError> {
     // Offset of the data's length, which follows type and zxid.
     const OFFSET: usize = 12;

@@ -31,8 +31,8 @@ pub trait QuorumVerifier: Debug + Send + Sync {
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool;
 
     /// Returns how many of the servers for which `has` is true may fail, in any combination, while
-    /// the remaining ones still form a quorum. Returns `None` if these servers do not form a quorum
-    /// even without a failure.
+    /// the remaining servers still form a quorum. Returns `None` if these servers do not form a
+    /// quorum even without a failure.
     fn failures_tolerated(&self, has: &dyn Fn(Sid) -> bool) -> Option<usize>;
 
     /// Returns whether the server is a voter.

@@ -1,7 +1,7 @@
 //! Kerberos logins between members.
 //!
-//! The connecting side has a ticket for the service of the host to which it connects. It must
-//! itself be a service of a host in the member list. Source: SaslQuorumAuthLearner,
+//! The connecting side has a ticket for the service of the host to which it connects. Its own
+//! principal must be a service of a host in the member list. Source: SaslQuorumAuthLearner,
 //! SaslQuorumServerCallbackHandler, SecurityUtils.
 
 use std::collections::BTreeMap;

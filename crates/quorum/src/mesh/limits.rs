@@ -17,8 +17,8 @@ pub(super) const BACKLOG: i32 = 128;
 /// Pause between attempts to bind the election port, as in Java.
 pub(super) const BIND_PAUSE: Duration = Duration::from_secs(1);
 
-/// Time limit for reading the oracle's file. If the limit is exceeded, the file is treated as
-/// unreadable.
+/// Time limit for reading the oracle's file (`oraclePath`). If the limit is exceeded, the file is
+/// treated as unreadable.
 pub(super) const ORACLE_WAIT: Duration = Duration::from_millis(500);
 
 /// Maximum number of consecutive attempts to dial a server that resets the connections.

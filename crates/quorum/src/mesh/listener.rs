@@ -122,7 +122,7 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
     accept_each(&listener, accepting, admit).await;
 }
 
-/// Reason why a connection is closed before its server has been identified.
+/// Reason why a connection is closed before the peer has been identified.
 #[derive(Debug, thiserror::Error)]
 enum HelloRefusal {
     /// The peer closed the connection before its hello was complete. Port scanners and health

@@ -1,4 +1,5 @@
-//! Tie-breaker of an ensemble of two: a file that an administrator's tool writes.
+//! Oracle (`oraclePath`), the tie-breaker of a two-voter ensemble: a file that an administrator's
+//! tool writes.
 //!
 //! Source: QuorumOracleMaj.askOracle.
 

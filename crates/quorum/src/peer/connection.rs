@@ -62,7 +62,7 @@ pub(crate) struct LeaderConnection {
     staged: PacketBatch,
 }
 
-/// State that both tasks share.
+/// State that the reading and the writing task of a connection share.
 struct ConnectionTasks {
     attempt: u64,
     outbox: Outbox,

@@ -78,7 +78,7 @@ impl ReadAhead {
         Self(Arc::new(Semaphore::new(all)))
     }
 
-    /// Waits for space. A batch above the total gets all of it.
+    /// Waits for space. A batch that exceeds the whole read-ahead receives a permit for all of it.
     pub(super) async fn take(&self, bytes: usize) -> ReadAheadPermit {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let counted = bytes.clamp(limits::PEER_BATCH_BYTES_MIN, limits::PEER_READ_AHEAD_BYTES);

@@ -113,7 +113,8 @@ impl Outbox {
         self.filled.notify_one();
     }
 
-    /// Ends the queue. See [`PacketQueue::finish`].
+    /// Finishes the queue. Returns `false` and does not finish it if the reader would not be
+    /// synchronised. See [`PacketQueue::finish`].
     pub(super) fn finish(&self) -> bool {
         let is_finished = self.queue.lock().finish();
         self.filled.notify_one();
@@ -133,7 +134,7 @@ impl Outbox {
         self.filled.notified().await;
     }
 
-    /// Waits until fewer than `bytes` wait.
+    /// Waits until fewer than `bytes` bytes are queued.
     pub(super) async fn wait_below(&self, bytes: usize) {
         while self.queue.lock().bytes() >= bytes {
             self.drained.notified().await;

@@ -25,7 +25,7 @@ use crate::session::check_path;
 /// Copy of a znode and its descendants, updated through one persistent recursive watch (servers
 /// from 3.6 on).
 ///
-/// The copy is one round trip older than the ensemble, and holds the whole subtree in memory. While
+/// The copy lags the ensemble by about one round trip, and holds the whole subtree in memory. While
 /// the connection is lost, the copy stays unchanged. After a reconnect it is read again, and all
 /// changes during the loss are reported. They include deletions, and znodes that were deleted and
 /// created again. [`events`](Self::events) reports each change, as well as the loss and the return
@@ -154,17 +154,17 @@ impl TreeCache {
         })
     }
 
-    /// Returns a znode by its full path.
+    /// Returns the znode at this full path, or `None` if the cache does not hold it.
     pub fn get(&self, path: &str) -> Option<Node> {
         self.tree.lock().nodes().get(path).cloned()
     }
 
-    /// Returns all paths in order.
+    /// Returns the paths of all znodes that the cache holds, in order.
     pub fn paths(&self) -> Vec<String> {
         self.tree.lock().nodes().keys().cloned().collect()
     }
 
-    /// Returns the names of a znode's children in order.
+    /// Returns the names of a znode's children that the cache holds, in order.
     pub fn children(&self, path: &str) -> Vec<String> {
         let prefix = format!("{path}/");
         let tree = self.tree.lock();
@@ -178,8 +178,8 @@ impl TreeCache {
     /// hold these znodes or their descendants.
     ///
     /// The server does not report changes of these znodes, and does not report changes of ACLs.
-    /// Each entry is therefore as old as the last read of its znode: at the start, after an event,
-    /// or after a reconnect.
+    /// Each entry is therefore as old as the last read of its znode. The cache reads znodes at the
+    /// start, after an event, and after a reconnect.
     pub fn hidden(&self) -> Vec<String> {
         self.tree.lock().hidden().iter().cloned().collect()
     }

@@ -21,7 +21,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Returns the depth of this path below the root of the cache, which has the depth 0.
+    /// Returns the depth of this path. The root of the cache has depth 0.
     fn depth(&self, path: &str) -> usize {
         path.matches('/').count() - self.root.matches('/').count()
     }

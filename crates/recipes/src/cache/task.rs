@@ -1,8 +1,8 @@
 //! Background task of a cache.
 //!
 //! After a lost connection the stream of the watch reports [`StreamChange::Missed`], and the task
-//! reads the subtree again. Every read therefore ends with the connection. Its result would be
-//! replaced anyway, and a waiting request would delay the report of the loss.
+//! reads the subtree again. The task therefore abandons a read when the connection is lost. The
+//! result would be replaced anyway, and waiting for it would delay the report of the loss.
 
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl CacheTask {
         Ok(())
     }
 
-    /// Reads the znode that an event reported as created or written.
+    /// Reads the part of the copy that is affected by the creation or write of this znode.
     async fn read_changed(&self, state: &mut watch::Receiver<State>, path: &str) -> Result<()> {
         match self.stale(path) {
             None => {}

@@ -190,7 +190,8 @@ impl CachedTree {
 }
 
 impl Unread {
-    /// Records the change of a path. `before` is the znode before the change.
+    /// Records the change of a path. `before` is the znode before the change, and `is_there` shows
+    /// whether the znode exists after it.
     fn note(&mut self, path: &str, before: Option<&Node>, is_there: bool) {
         match self.changed.get(path) {
             None => {

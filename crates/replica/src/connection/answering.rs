@@ -36,7 +36,7 @@ pub struct Responder<'a> {
 /// Limits on the work of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Maximum size of one reply, bytes.
+    /// Maximum size of one reply or, if `refuses` is set, of the outbox with that reply, bytes.
     pub room: usize,
     /// Outbox size above which the outbox must be written before the next reply, bytes.
     pub outbox_bytes: usize,

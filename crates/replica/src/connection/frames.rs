@@ -11,7 +11,7 @@ use crate::session::Passwords;
 /// Maximum size of a reply, bytes: its length field has 31 bits.
 pub const REPLY_BYTES_MAX: usize = (1 << 31) - 1;
 
-/// Size of a handshake response with the read-only byte, including its length field.
+/// Size of a handshake response with the read-only byte, including its length field, bytes.
 pub const CONNECT_RESPONSE_BYTES: usize = 41;
 
 /// Capacity of an outbox after its first frame, bytes: enough for a few small replies.

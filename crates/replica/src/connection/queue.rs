@@ -55,7 +55,7 @@ pub struct RequestHead {
 pub struct Queued<N> {
     /// Properties that are needed for the reply.
     pub head: RequestHead,
-    /// Event for which the request waits.
+    /// Event for which the request waits, or work to be done when its turn comes.
     pub work: QueuedWork<N>,
 }
 

@@ -78,7 +78,7 @@ impl RequestKind {
         matches!(self, Self::Write(_))
     }
 
-    /// Returns the operation if the request goes through the queue.
+    /// Returns the operation, or `None` for an auth, SASL or unknown request.
     pub fn op(&self) -> Option<OpCode> {
         match self {
             Self::Write(request) => Some(request.op()),

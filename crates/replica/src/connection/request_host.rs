@@ -51,7 +51,8 @@ pub enum Resume {
     ReplyMemory(usize),
     /// A turn for a slow read.
     SlowReadTurn,
-    /// Answers to some of the requests that wait for a transaction.
+    /// Answers to queued reads, because the replies are expected to be too long for another write
+    /// or `sync` to be queued.
     Wait,
     /// The host's work on the SASL token that is the next request. See
     /// [`RequestHost::needs_token_work`].
@@ -142,7 +143,7 @@ struct Batch<'a, 'b, H> {
     responder: &'a Responder<'b>,
     rules: ConnectionRules<'a>,
     pace: Pace,
-    /// Identities of the connection, shared by all requests.
+    /// Current identities of the connection, for the requests that follow.
     identities: Identities,
     /// Reason why no further request is handled during this hold of the tree.
     stops: Option<Resume>,
@@ -482,7 +483,7 @@ impl<H: RequestHost> Batch<'_, '_, H> {
     }
 
     /// Answers a SASL token. The answer contains a null token if no token of the server follows.
-    /// Tokens do not wait for queued requests, like credentials.
+    /// Like credentials, tokens do not wait for queued requests.
     fn take_token(&mut self, client: &mut ClientConnection<H::Note>, xid: Xid, token: &[u8]) {
         let answer = self.host.sasl(client, token);
         self.identities = client.identities.clone();

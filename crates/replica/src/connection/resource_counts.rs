@@ -10,7 +10,7 @@ use super::request::RequestKind;
 /// Numbers of watches and ephemeral znodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceCounts {
-    /// Watches in both tables, counted like [`Watches::count`].
+    /// Number of watches in both tables, counted like [`Watches::count`].
     pub watches: usize,
     /// Total size of the watched paths, bytes.
     pub watch_bytes: usize,
@@ -73,9 +73,9 @@ impl ResourceCounts {
                             watches.added_by(watcher, request),
                             watches.path_bytes_added_by(watcher, request),
                         ),
+                        WaitingRead::Encoded(proto::OpCode::MultiRead, _) => (0, 0),
                         // The list is not decoded, so this assumes as many paths as can fit into
                         // it.
-                        WaitingRead::Encoded(proto::OpCode::MultiRead, _) => (0, 0),
                         WaitingRead::Encoded(_, body) => (body.len() / PATH_BYTES_MIN, body.len()),
                     };
                     held.watches += count;
@@ -88,7 +88,7 @@ impl ResourceCounts {
     }
 }
 
-/// Size of the shortest path in a list, including its length field.
+/// Size of the shortest path in a list, including its length field, bytes.
 const PATH_BYTES_MIN: usize = 5;
 
 /// Returns the number of ephemeral znodes that a write creates if it succeeds.

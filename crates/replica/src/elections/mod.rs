@@ -1,5 +1,5 @@
-//! This server's part in elections: the `election` crate with the current member lists, over
-//! connections that the host numbers.
+//! This server's part in elections. It uses the `election` crate with the current member lists,
+//! over connections that the host numbers.
 //!
 //! Source: QuorumCnxManager, FastLeaderElection, QuorumPeer.
 
@@ -29,7 +29,7 @@ pub struct ElectionSettings {
     pub election: election::Settings,
     /// Whether servers may have several addresses (`multiAddress.enabled`).
     pub multi_address: bool,
-    /// Whether an oracle of two is configured (`oraclePath`).
+    /// Whether an oracle for a two-voter ensemble is configured (`oraclePath`).
     pub has_oracle: bool,
 }
 
@@ -108,7 +108,7 @@ pub enum ElectionEffect {
         /// Notification to write.
         notification: Notification,
     },
-    /// Query the oracle of two.
+    /// Query the oracle (`oraclePath`) of a two-voter ensemble.
     QueryOracle,
 }
 
@@ -147,9 +147,10 @@ pub enum ElectionAction {
 enum ElectionWork {
     Election(Action),
     Link(LinkAction),
-    /// A notification of this server to itself.
+    /// A notification from this server to itself.
     Own(Notification),
-    /// A newer list was seen. Its notification may still have to be handled.
+    /// A newer list was seen. The notification that contained the list may still have to be
+    /// handled.
     Adopt(Sid, Box<ReceivedNotification>, Box<Membership>),
 }
 
@@ -183,7 +184,7 @@ impl Elections {
     /// first round receive `candidate`.
     ///
     /// # Errors
-    /// If the lists contain no server that can be elected, or if the encoded list is too long.
+    /// If one of the lists contains no participant, or if the encoded committed list is too long.
     pub fn new(
         settings: ElectionSettings,
         committed: Membership,
@@ -253,7 +254,7 @@ impl Elections {
         self.election.appoint(state, vote);
     }
 
-    /// Sets whether the oracle of two is queried.
+    /// Sets whether the oracle is queried before the election acts on a deadline.
     pub fn set_oracle_needed(&mut self, is_needed: bool) {
         self.is_oracle_needed = is_needed;
     }
@@ -430,8 +431,8 @@ impl Elections {
         let electorate = match lists.electorate() {
             Ok(electorate) => electorate,
             Err(error) => {
-                // The list is logged once only, because every notification from that server repeats
-                // it.
+                // The error is logged once only, because every notification from that server
+                // repeats the list.
                 if self.refused_list.replace((from, version)) != Some((from, version)) {
                     log_limiter::limited!(warn, %from, %version, err = %error, "cannot adopt the member list of another server");
                 }

@@ -80,7 +80,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles the answer of the oracle of two, both for the election and for the leader.
+    /// Handles the oracle's answer, both for the election and for the leader.
     pub(crate) fn handle_oracle(&mut self, grants: bool, turn: &mut Turn<'_, H>) {
         let member = self.member.as_mut();
         let asked_ms = member.and_then(|member| member.oracle_queried_ms.pop_front());

@@ -28,16 +28,17 @@ pub enum Service {
     Deciding = 1,
     /// Requests are forwarded to the leader.
     Forwarding = 2,
-    /// Only reads are answered, without a leader. Clients must accept this.
+    /// Only reads are answered, because there is no leader. Clients must accept this in the
+    /// handshake.
     ReadOnly = 3,
 }
 
 /// Task for the disk, executed after all earlier appends.
 #[derive(Debug)]
 pub enum DiskOrder {
-    /// Make the promised epoch durable. `AcceptedEpochSaved` follows.
+    /// Make the accepted epoch durable. `AcceptedEpochSaved` follows.
     SaveAcceptedEpoch(Epoch),
-    /// Make the epoch durable. `CurrentEpochSaved` follows.
+    /// Make the current epoch durable. `CurrentEpochSaved` follows.
     SaveCurrentEpoch(Epoch),
     /// Make a member list durable, before anything that is appended later.
     SaveMembers {
@@ -70,7 +71,8 @@ pub enum DiskOrder {
 /// operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Synchronised {
-    /// Number of the role or of the restore that requested this, which `SnapshotWritten` repeats.
+    /// Number of the role or of the restore that requested the replacement, which `SnapshotWritten`
+    /// repeats.
     pub attempt: u64,
     /// Generation of the tree that contains the state
     /// ([`State::generation`](crate::State::generation)). If the generation has changed, the
@@ -84,7 +86,8 @@ pub enum Effect {
     /// Append a record to the log. [`Input::Synced`](crate::Input::Synced) follows once it is on
     /// disk. A host may implement [`Host::append`](crate::Host::append) instead.
     Append(Record),
-    /// Send the packets and sync the log, because this turn produces no more for now.
+    /// Send the packets and sync the log, because this turn does not produce more packets and
+    /// records for now.
     Flush,
     /// Execute a task for the disk.
     Disk(DiskOrder),
@@ -167,7 +170,7 @@ pub enum Effect {
     /// Use these names and addresses as the hosts of all members, because the member lists have
     /// changed.
     SetMemberHosts(Vec<String>),
-    /// Query the oracle of two. `Oracle` follows.
+    /// Query the oracle (`oraclePath`) of a two-voter ensemble. `Oracle` follows.
     QueryOracle,
 
     /// Use this service for clients from now on.

@@ -52,8 +52,8 @@ pub trait Host {
     /// Executes or starts an effect. Never blocks.
     fn effect(&mut self, effect: Effect);
 
-    /// Appends a transaction to the log, like [`Effect::Append`]. A host implements it if it copies
-    /// the record into a buffer for the disk and does not need to own it.
+    /// Appends a transaction to the log, like [`Effect::Append`]. A host overrides this method if
+    /// it copies the record into a buffer for the disk and need not own the record.
     fn append(&mut self, zxid: Zxid, txn: &[u8]) {
         let txn = Bytes::copy_from_slice(txn);
         self.effect(Effect::Append(Record::new(zxid, txn)));

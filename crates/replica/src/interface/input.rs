@@ -101,7 +101,7 @@ pub enum Input {
     ListenFailed {
         /// Port that could not be opened.
         port: Port,
-        /// Number in the effect.
+        /// Number in the `Listen` effect.
         attempt: u64,
     },
     /// An event on the connection to the leader.
@@ -111,7 +111,7 @@ pub enum Input {
         /// The event.
         event: LeaderEvent,
     },
-    /// The oracle of two has answered.
+    /// The oracle of a two-voter ensemble has answered.
     Oracle {
         /// Whether this server may continue alone.
         grants: bool,

@@ -61,9 +61,10 @@ pub struct EnsembleSettings {
 /// Settings for an observer's choice of the server to learn from.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ObserverSettings {
-    /// Maximum random pause before it connects (`observer.reconnectDelayMs`), ms.
+    /// Maximum random pause before the observer connects (`observer.reconnectDelayMs`), ms.
     pub reconnect_delay_ms: u64,
-    /// Maximum random pause before it looks for a leader again (`observer.election.DelayMs`), ms.
+    /// Maximum random pause before the observer looks for a leader again
+    /// (`observer.election.DelayMs`), ms.
     pub election_delay_ms: u64,
     /// Port on which followers serve observers (`observerMasterPort`).
     pub master_port: Option<u16>,

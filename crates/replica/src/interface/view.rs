@@ -14,7 +14,8 @@ pub struct View {
     pub is_serving: bool,
     /// Current phase of the protocol.
     pub phase: Phase,
-    /// The server that this one follows or observes, or itself if it leads.
+    /// Server that this server follows or observes; this server itself if it leads; `None` during
+    /// an election.
     pub leader: Option<Sid>,
     /// The member list in force.
     pub members: Arc<Membership>,

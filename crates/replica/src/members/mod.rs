@@ -147,8 +147,8 @@ impl MemberLists {
     /// Stores a proposed list as seen. It may be acknowledged once the returned file is on disk. If
     /// the file cannot be written, the list is still seen for as long as the server runs.
     ///
-    /// An older list replaces the last one seen. In that case, a new leader does not know the later
-    /// reconfiguration, which was therefore never committed.
+    /// An older list replaces the last list seen, because it comes from a new leader that does not
+    /// know the later reconfiguration, which was therefore never committed.
     pub fn see(&mut self, list: Membership) -> Option<MemberFile> {
         let known = self.last_seen.as_ref().unwrap_or(&self.committed).version;
         if !self.reconfig_enabled || list.version == known {

@@ -1,4 +1,5 @@
-//! Construction of the new member list for a client's reconfig, or the error code.
+//! Construction of the new member list for a client's reconfig, or of the error code for the
+//! client.
 //!
 //! `tree::Overlay::prepare_reconfig` checks whether reconfig is enabled and the client has
 //! permission. It uses the result of this module between its own checks.

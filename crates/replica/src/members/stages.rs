@@ -26,8 +26,8 @@ impl<H: Host> Replica<H> {
         context: &PrepareContext<'_>,
         turn: &mut Turn<'_, H>,
     ) -> (TxnRecord, Option<NextConfig>) {
-        // The last counter of an epoch is never used. A list that is not proposed must not become a
-        // seen list.
+        // The last counter of an epoch is never used, so a reconfiguration with this counter would
+        // not be proposed. A list that is not proposed must not become a seen list.
         let is_last = context.zxid.counter() == u32::MAX;
         let (Role::Leading(leading), Some(member), false) = (&self.role, &self.member, is_last)
         else {
@@ -61,7 +61,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Stores the leader's last seen configuration as the last one seen.
+    /// Stores the configuration that the leader has seen last as this server's last seen
+    /// configuration.
     pub(crate) fn see_config(&mut self, text: &[u8], turn: &mut Turn<'_, H>) {
         if let Some(list) = self.parse_list(text) {
             self.see_list(list, turn);
@@ -81,10 +82,11 @@ impl<H: Host> Replica<H> {
         self.configure_election(turn);
     }
 
-    /// Installs the leader's configuration if it is committed. A configuration after `upto` is only
-    /// proposed, and comes into force when it is committed. If this server installed the
-    /// configuration earlier, it would send it to others in the next election. The voters of that
-    /// configuration could then decide without a quorum of the configuration in force.
+    /// Installs the leader's configuration if it is committed. A configuration whose version is
+    /// above `upto` is only proposed, and comes into force when it is committed. If this server
+    /// installed the configuration earlier, it would send it to others in the next election. The
+    /// voters of that configuration could then decide without a quorum of the configuration in
+    /// force.
     pub(crate) fn install_config(&mut self, text: &[u8], upto: Zxid, turn: &mut Turn<'_, H>) {
         let list = self.parse_list(text);
         if let Some(list) = list.filter(|list| list.version.0 <= upto.0) {

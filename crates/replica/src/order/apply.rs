@@ -127,9 +127,9 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Applies appended, uncommitted transactions at the end of a role. After a restart they would
-    /// be part of the log, so the tree must contain them as well. Clients are not informed, because
-    /// a later leader may have them cut.
+    /// Applies appended, uncommitted transactions at the end of a role. A restart would replay them
+    /// from the log, so the tree must contain them as well. Clients are not informed, because a
+    /// later leader may have the transactions cut from the log.
     pub(crate) fn apply_uncommitted(&mut self, turn: &mut Turn<'_, H>) {
         for record in std::mem::take(&mut self.undelivered) {
             match self.decode(&record) {

@@ -10,13 +10,13 @@
 //! ```
 //!
 //! Only committed data is compared. A learner's tree from a snapshot may contain transactions after
-//! its zxid, until everything before the leader's UPTODATE is applied.
+//! the snapshot's zxid, until everything before the leader's UPTODATE is applied.
 //!
-//! A server with a wrong tree logs it, stops, or repairs itself (`zoarium.onDigestMismatch`). A
-//! repair ends the role. The host stores the wrong tree in a separate place, and the server returns
-//! without a vote and accepts only a snapshot from the next leader. Only a quorum can declare a
-//! server wrong, so the other servers keep enough members for a decision. If no quorum agrees, a
-//! repair might spread the wrong data, so the server stops instead.
+//! A server with a wrong tree logs the difference, stops, or repairs itself
+//! (`zoarium.onDigestMismatch`). A repair ends the role. The host stores the wrong tree in a
+//! separate place, and the server returns without a vote and accepts only a snapshot from the next
+//! leader. Only a quorum can declare a server's tree wrong, so enough other voters remain to form a
+//! quorum. If no quorum agrees, a repair might spread the wrong data, so the server stops instead.
 //!
 //! Source: DataTree.processTxn, DataTree.compareDigest. Apache ZooKeeper only logs.
 
@@ -37,7 +37,7 @@ use crate::roles::{NextRole, Role};
 /// Minimum time between two log lines about mismatches, ms.
 const LOG_PAUSE_MS: i64 = 60_000;
 
-/// Maximum length of a path in a log line.
+/// Maximum length of a path in a log line, bytes.
 const PATH_BYTES_MAX: usize = 256;
 
 /// State of the digest comparison.
@@ -242,8 +242,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Requests that the host store a wrong tree separately, if it has not done so. Returns whether
-    /// the end of the role must wait for this.
+    /// Requests once that the host store a wrong tree separately. Returns whether the end of the
+    /// role must wait for the host.
     pub(crate) fn keeps_wrong_tree(&mut self, turn: &mut Turn<'_, H>) -> bool {
         let is_ending = self.is_ending;
         let Some(member) = self.member.as_mut().filter(|_| !is_ending) else {
@@ -268,7 +268,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Stops the server.
+    /// Logs the reason and stops the server.
     fn stop_for_data(&mut self, reason: &'static str, turn: &mut Turn<'_, H>) {
         tracing::error!(reason, "stopping because of zoarium.onDigestMismatch");
         self.stop_serving(turn);

@@ -64,7 +64,7 @@ pub(crate) struct ServerRequest {
     pub(crate) link: Option<LinkId>,
     /// Size of the request's record, bytes.
     pub(crate) record_bytes: usize,
-    /// Total size of its record and its identities, bytes.
+    /// Total size of the request's record and identities, bytes.
     pub(crate) bytes: usize,
 }
 
@@ -166,7 +166,7 @@ pub(crate) struct Backlog {
 struct NotSynced {
     zxid: Zxid,
     bytes: usize,
-    /// Time at which the log received it, ms.
+    /// Time at which the record was passed to the log, ms.
     since_ms: i64,
 }
 
@@ -211,8 +211,8 @@ impl<H: Host> Replica<H> {
                 let stage = Stage::Preparation(requests.len());
                 turn.note(Note::Begins(stage));
                 let actions = self.order_all(requests, turn);
-                // The stage must end before the disk begins, because replies may be sent at any
-                // time afterwards.
+                // The stage must end before the records are flushed to the log, because replies may
+                // be sent at any time afterwards.
                 turn.note(Note::Ends(stage));
                 self.carry_out_leader(actions, turn);
             }
@@ -457,7 +457,7 @@ impl<H: Host> Replica<H> {
                 sessions.add(unordered.session, timeout_ms, turn.now.ms);
                 sessions.claim(unordered.session, unordered.owner);
             }
-            // Later requests are refused from here on.
+            // Later requests of the session are refused.
             Txn::CloseSession { .. } => turn.state.sessions().set_closing(unordered.session),
             _ => {}
         }

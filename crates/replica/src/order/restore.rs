@@ -7,8 +7,8 @@
 //!
 //! After a crash before the snapshot has its final name, the old state is loaded; after a later
 //! crash, the new tree. Clients must not see an older zxid, and the log must continue after its
-//! end. The tree's last zxid is therefore set to the higher of its own last zxid and this server's.
-//! Source: ZooKeeperServer.restoreFromSnapshot, which does not change the files.
+//! end. The last zxid of the new tree is therefore raised to this server's last zxid if that is
+//! higher. Source: ZooKeeperServer.restoreFromSnapshot, which does not change the files.
 
 use proto::Zxid;
 use tree::{Overlay, Tree};
@@ -20,11 +20,11 @@ use crate::roles::Role;
 /// Progress of a restore.
 #[derive(Debug)]
 pub(crate) enum Restoring {
-    /// Earlier proposals are not applied yet.
+    /// Earlier proposals are not all applied and synced yet.
     Waiting(Box<Tree>),
     /// The tree is replaced, and its snapshot is being written.
     Writing {
-        /// Number in the effect.
+        /// Number that `SnapshotWritten` repeats.
         attempt: u64,
     },
 }

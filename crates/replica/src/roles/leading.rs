@@ -287,7 +287,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Counts a commit. For a standalone server, `record` is the last one of several.
+    /// Counts a commit. On a standalone server, `record` is the last of the records that were
+    /// committed together.
     fn count_committed(&mut self, record: &Record, turn: &mut Turn<'_, H>) {
         if self.member.is_none() {
             self.committed = self.in_flight_upto(record.zxid);
@@ -304,7 +305,7 @@ impl<H: Host> Replica<H> {
     }
 
     /// Announces the accepted epoch, which is on disk, to the learners, together with the
-    /// configuration with which it begins.
+    /// configuration with which the epoch begins.
     pub(crate) fn announce_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
@@ -444,7 +445,8 @@ impl<H: Host> Replica<H> {
         self.query_oracle_if_wanted(turn);
     }
 
-    /// Queries the oracle of two. The answer arrives as [`Input::Oracle`](crate::Input::Oracle).
+    /// Queries the oracle (`oraclePath`) of a two-voter ensemble. The answer arrives as
+    /// [`Input::Oracle`](crate::Input::Oracle).
     pub(crate) fn query_oracle(&mut self, turn: &mut Turn<'_, H>) {
         if let Some(member) = &mut self.member {
             member.oracle_queried_ms.push_back(turn.now.ms);
@@ -458,7 +460,7 @@ impl<H: Host> Replica<H> {
     }
 
     /// Queries the oracle immediately if a decision that arose after the last query waits for the
-    /// answer. After a refusal, the query is repeated half a tick later.
+    /// answer. Otherwise, the next query follows half a tick after the last answer.
     fn query_oracle_if_wanted(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return;
@@ -501,7 +503,7 @@ fn newest_sampled(upto: Zxid, sampling: i64) -> Option<Zxid> {
 /// and dozens arrive together.
 fn supersedes_ack(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
     match (packet, next) {
-        // No proposal has counter 0.
+        // A zxid with counter 0 acknowledges NEWLEADER and must not be skipped.
         (LearnerPacket::Ack { zxid }, LearnerPacket::Ack { zxid: next }) => {
             zxid.counter() != 0 && zxid.epoch() == next.epoch() && zxid < next
         }

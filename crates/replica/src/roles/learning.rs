@@ -255,7 +255,8 @@ impl<H: Host> Replica<H> {
         self.read_packets(turn);
     }
 
-    /// Handles the completed cut of the log and the reloaded tree.
+    /// Handles the end of a requested cut of the log. Unless the cut was refused, the tree was
+    /// reloaded.
     pub(crate) fn handle_truncated(&mut self, end: Zxid, turn: &mut Turn<'_, H>) {
         if let Role::Learning(learning) = &mut self.role {
             // From here on, committed transactions are applied to the tree before they are durable.
@@ -285,8 +286,8 @@ impl<H: Host> Replica<H> {
         learning.is_tree_replaced = false;
         member.is_trusted = true;
         member.wrong_tree = WrongTree::None;
-        // Earlier files contain another log, or one with a hole: transactions that the leader
-        // committed while it sent its tree are only in the snapshot.
+        // Earlier files contain another log, or a log with a hole, because transactions that the
+        // leader committed while it sent its tree are only in the snapshot.
         member.log_whole_from = zxid;
         self.with_learner(turn, |learner, _, out| learner.handle_snapshot_written(out));
         self.read_packets(turn);

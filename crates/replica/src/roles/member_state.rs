@@ -32,7 +32,7 @@ pub struct MemberStart {
     pub epochs: Epochs,
     /// Last transaction in the log, which is on disk.
     pub last_logged: Zxid,
-    /// Zxid from which on the log files are without a gap.
+    /// Zxid after which the log files are without a gap.
     pub log_whole_from: Zxid,
     /// Whether this server may vote. False if its data was missing or corrupted at the start, until
     /// the server has a leader's snapshot.
@@ -73,7 +73,7 @@ pub(crate) struct MemberState {
     pub(crate) committed: CommittedLog,
     /// Last transaction in the log. Between two roles, that transaction is on disk.
     pub(crate) last_logged: Zxid,
-    /// Zxid from which on the log files are without a gap.
+    /// Zxid after which the log files are without a gap.
     pub(crate) log_whole_from: Zxid,
     /// Whether this server may vote. See [`MemberStart::is_trusted`].
     pub(crate) is_trusted: bool,
@@ -86,7 +86,8 @@ pub(crate) struct MemberState {
     pub(crate) accepted_floor: Epoch,
     /// Number of the current role.
     pub(crate) attempt: u64,
-    /// Times of the unanswered queries to the oracle of two, ms, oldest first.
+    /// Times of the unanswered queries to the oracle (`oraclePath`) of a two-voter ensemble, ms,
+    /// oldest first.
     pub(crate) oracle_queried_ms: VecDeque<i64>,
     /// Choice of the server to learn from, while this server is an observer.
     pub(crate) masters: MasterChoice,
@@ -99,7 +100,7 @@ pub(crate) struct MemberState {
 }
 
 impl MemberState {
-    /// Creates the state. `known_list` is the version of the last member list in its tree.
+    /// Creates the state. `known_list` is the version of the last member list in the server's tree.
     pub(crate) fn new(
         settings: EnsembleSettings,
         start: MemberStart,
@@ -113,8 +114,8 @@ impl MemberState {
         let is_proposed = |seen: &Membership| seen.version == known_list;
         let is_known = !proposed.as_ref().is_some_and(is_proposed);
         let mut elections = Elections::new(election, committed, proposed, start.candidate())?;
-        // An operator has provided a list without a version. The version of the list in the tree is
-        // then the minimum, unless that list is the last one seen, which may only be a proposal.
+        // A list without a version was provided by an operator. The version of the list in the tree
+        // is then the minimum, unless that list is the last one seen, which may only be a proposal.
         if !has_version && is_known {
             elections.set_min_config_version(known_list);
         }

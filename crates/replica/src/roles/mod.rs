@@ -56,7 +56,7 @@ pub(crate) struct Leading {
     pub(crate) leader: Leader,
     /// Time of the election, later the time at which the epoch was established, ms.
     pub(crate) since_ms: i64,
-    /// State of the oracle of two; `None` without an oracle.
+    /// State of the queries to the oracle; `None` without an oracle.
     pub(crate) oracle: Option<OracleWatch>,
     /// Clients of this server that wait for the answer to a `sync`, oldest first, each with the
     /// zxid up to which transactions must be applied first.
@@ -67,7 +67,7 @@ pub(crate) struct Leading {
     pub(crate) spare: Vec<leader::Action>,
 }
 
-/// State of the queries to the oracle of two.
+/// State of the queries to the oracle (`oraclePath`) of a two-voter ensemble.
 #[derive(Debug, Default)]
 pub(crate) struct OracleWatch {
     /// Last value passed to the elections, which states whether the oracle is needed.
@@ -94,7 +94,8 @@ pub(crate) struct Learning {
     /// Whether the tree may contain data that is neither in the log nor in a snapshot yet.
     pub(crate) is_tree_replaced: bool,
     /// Last transaction before UPTODATE, after which the tree is exact; `None` before UPTODATE.
-    /// Until then, a tree from a snapshot may contain transactions after its zxid.
+    /// Until this transaction is applied, a tree from a snapshot may contain transactions after the
+    /// snapshot's zxid.
     pub(crate) exact_after: Option<Zxid>,
     /// Buffer that is empty between uses.
     pub(crate) spare: Vec<learner::Action>,
@@ -138,7 +139,7 @@ pub(crate) struct Draining {
 pub(crate) enum NextRole {
     /// An election.
     Look,
-    /// An election after a pause, because an immediate one would find this leader again.
+    /// An election after a pause, because an immediate election would find the same leader again.
     LookLater,
     /// A reconfiguration has named the leader.
     Follow(Sid),

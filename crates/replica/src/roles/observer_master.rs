@@ -1,7 +1,7 @@
 //! Observers of a follower with `observerMasterPort`.
 //!
 //! Observers' requests go to the leader over this follower's own connection, in order of arrival.
-//! Answers arrive in the same order and are matched with the requests by it.
+//! Answers arrive in the same order and are matched with the requests by this order.
 //!
 //! The leader distinguishes a session's connections by the member connection on which requests
 //! arrive. This follower and all its observers share one such connection. The follower itself must
@@ -262,7 +262,7 @@ impl<H: Host> Replica<H> {
             return false;
         };
         if is_valid {
-            // The next answer to a PING reports this to the leader.
+            // The next answer to a PING reports the activity to the leader.
             self.touch_sessions(&[touch], turn);
         }
         self.with_observers(turn, |master, _, _, out| {
@@ -310,7 +310,7 @@ impl<H: Host> Replica<H> {
                 self.is_view_stale = true;
             }
             Action::Request { from, request } => self.relay_request(from, request, turn),
-            // The next answer to a PING reports this to the leader.
+            // The next answer to a PING reports the activity to the leader.
             Action::Touch { sessions, .. } => self.touch_sessions(&sessions, turn),
             Action::Revalidate { from, session } => self.relay_question(from, session, turn),
             Action::CompareDigests { zxid, digest } => {
@@ -404,7 +404,7 @@ fn refusal(request: LearnerRequest) -> LearnerRequest {
     }
 }
 
-/// Returns whether a leader can decode the request. An undecodable one stops an Apache leader
+/// Returns whether a leader can decode the request. An undecodable request stops an Apache leader
 /// permanently.
 fn decodes(op: OpCode, body: &Bytes, field_limits: Limits) -> bool {
     let mut input = Reader::with_limits(body.clone(), field_limits);

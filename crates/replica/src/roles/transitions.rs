@@ -139,7 +139,7 @@ impl<H: Host> Replica<H> {
         self.drain(turn);
     }
 
-    /// Continues the end of a role after the disk has finished its work.
+    /// Continues the end of a role if the disk has finished its work.
     pub(crate) fn drain(&mut self, turn: &mut Turn<'_, H>) {
         turn.effect(Effect::Flush);
         let Role::Draining(draining) = &self.role else {
@@ -213,7 +213,8 @@ impl<H: Host> Replica<H> {
         self.is_reloading = false;
         if let Some(member) = &mut self.member {
             // The next role sends this list to learners, so it must not contain what the log lost.
-            // The learner that ordered the cut may already have ended.
+            // The list is cut here, because the learner that ordered the cut may already have
+            // ended.
             member.committed.truncate_after(end);
         }
         if let Some(tree) = tree {
@@ -246,13 +247,15 @@ impl<H: Host> Replica<H> {
         self.show_config(turn);
     }
 
-    /// Makes the accepted epoch durable. The role continues afterwards.
+    /// Requests that the accepted epoch be made durable. The role continues when the host reports
+    /// this.
     pub(crate) fn save_accepted_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         self.saves_pending += 1;
         turn.disk(DiskOrder::SaveAcceptedEpoch(epoch));
     }
 
-    /// Makes the current epoch durable. The role continues afterwards.
+    /// Requests that the current epoch be made durable. The role continues when the host reports
+    /// this.
     pub(crate) fn save_current_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         self.saves_pending += 1;
         turn.disk(DiskOrder::SaveCurrentEpoch(epoch));

@@ -77,7 +77,7 @@ pub enum HandshakeRefusal {
 pub enum Handshake {
     /// A new session.
     New(NewSession),
-    /// A renewal of its session, to be decided.
+    /// A renewal of the client's session, to be decided by [`SessionReconnect::decide`].
     Back(SessionReconnect),
 }
 
@@ -116,8 +116,8 @@ pub enum RenewalStep {
     Renewed,
     /// The session is over or does not belong to the client.
     Over,
-    /// The connection ends without an answer. The role has ended meanwhile, so the session table is
-    /// not the one on which the decision was based.
+    /// The connection ends without an answer. The role has ended meanwhile, so the session table
+    /// may have been replaced and does not show whether the session is over.
     Nothing,
 }
 

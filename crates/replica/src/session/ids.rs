@@ -5,8 +5,8 @@ use proto::SessionId;
 /// Generator of session ids. The top byte is the server's id, the next five bytes are the start,
 /// and the last two are a counter from 0 (which may overflow into the start's bits).
 ///
-/// Source: SessionTrackerImpl.initializeNextSessionId. Differs: the start is a time there, and 0 is
-/// never used, because it means "no session" on the wire.
+/// Source: SessionTrackerImpl.initializeNextSessionId. Differs from Java, where the start is a
+/// time. The id 0 is never used, because it means "no session" on the wire.
 #[derive(Debug, Clone)]
 pub struct SessionIds {
     next: i64,

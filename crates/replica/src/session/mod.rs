@@ -15,8 +15,8 @@
 //! A session leaves `closing` only when its closeSession transaction has been applied. Until then
 //! it cannot become live again, and cannot expire a second time.
 //!
-//! Everything here is a value: time is an argument (milliseconds of a monotonic clock), and nothing
-//! sleeps or is shared.
+//! The types of this module are plain values. Time is an argument (milliseconds of a monotonic
+//! clock), and nothing sleeps or is shared.
 //!
 //! ```
 //! use proto::SessionId;

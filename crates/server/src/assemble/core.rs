@@ -1,8 +1,8 @@
 //! The state machine that runs the replica, on its own thread or on a thread that delivers a
 //! message to it (see [`executor`]).
 //!
-//! It handles messages in turns: first all waiting requests during one hold of the tree, then the
-//! other events.
+//! It handles messages in turns: first waiting requests during one hold of the tree, then the other
+//! events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -90,7 +90,7 @@ impl ServerHost {
         self.disk.sync_due(&mut self.schedule)
     }
 
-    /// Passes all orders to the log thread that it can accept.
+    /// Passes waiting orders to the log thread, as many as the log thread can accept.
     pub(super) fn pass_to_log_thread(&mut self, now_ms: i64) {
         self.disk.pass_to_log_thread(&mut self.schedule, now_ms);
     }
@@ -149,7 +149,7 @@ impl ServerHost {
     /// concerned.
     pub(super) fn translate(&mut self, message: CoreMessage) -> Option<Input> {
         match message {
-            // Already handled before this function.
+            // The core has already handled these requests before it calls this function.
             CoreMessage::Client(ClientMessage::Submit { .. }) => None,
             CoreMessage::Client(ClientMessage::Sync(connection, sync)) => {
                 self.note_client(&connection);
@@ -196,7 +196,8 @@ impl ServerHost {
 }
 
 impl ServerHost {
-    /// Sends the packets that wait, and passes all appended records to the disk.
+    /// Sends the packets that wait, and flushes the newest group of records as the schedule
+    /// decides.
     pub(super) fn flush(&mut self) {
         if let Some(ports) = &mut self.ports {
             ports.flush();

@@ -26,10 +26,11 @@ pub(crate) enum CoreMessage {
     Block(Box<dyn FnOnce() + Send>),
 }
 
-/// Thread that visits the core.
+/// Kind of visitor: a thread that runs the core for a turn to deliver a message, instead of the
+/// core's own thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Visitor {
-    /// A thread that has other work to do after the visit.
+    /// A thread that has other work to do after the turn.
     Passing,
     /// A thread that syncs the group that the core leaves for it. Another thread continues its
     /// other work meanwhile.

@@ -46,7 +46,8 @@ pub(crate) fn start(
     };
     let files = MembershipFiles::new(config.source.clone(), ensemble.dynamic_file.is_some());
     if config.features.reconfig_enabled {
-        // The first installed list moves the members out of zoo.cfg.
+        // The first list that is installed moves the members out of zoo.cfg, so the file is backed
+        // up first.
         files
             .back_up()
             .map_err(|source| StartError::Backup { source })?;
@@ -91,13 +92,14 @@ fn deferred_work(deferred_syncs: &Arc<DeferredSyncSlot>) -> DeferredWork {
     Arc::new(move || Some(Box::new(deferred_syncs.take()?)))
 }
 
-/// Returns a sink that passes events to the core. The task that delivers packets visits the core.
+/// Returns a sink that passes events to the core. A task that delivers packets then runs the core
+/// as this kind of visitor.
 fn sink(core: &CoreHandle, visitor: Visitor) -> PeerSink {
     let told = core.clone();
     Arc::new(move |event| {
         let is_packets = event.is_packets();
         told.put(CoreMessage::Peer(event));
-        // The task that reads packets holds no locks.
+        // The task that reads packets does not hold locks, so it may run the core.
         if is_packets {
             told.run_inline(visitor);
         } else {

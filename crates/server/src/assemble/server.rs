@@ -59,7 +59,7 @@ pub struct Started {
     pub secure_client_address: Option<SocketAddr>,
     /// Id of this member; `None` without an ensemble.
     pub member: Option<Sid>,
-    /// Last transaction of the recovered log.
+    /// Last transaction of the recovered tree.
     pub zxid: Zxid,
     /// Number of znodes, including the root and system znodes.
     pub znodes: usize,
@@ -163,9 +163,9 @@ impl Server {
         self.core.send(CoreMessage::Block(Box::new(wait)));
     }
 
-    /// Ends the threads of a server as if its process had been killed: it does not answer clients
-    /// and does not wait. Its disk ([`Self::start_with`]) must refuse all changes, and its runtime
-    /// must have ended, which closes its connections.
+    /// Ends the threads of a server as if its process had been killed, without answering clients or
+    /// waiting for a snapshot. Its disk ([`Self::start_with`]) must refuse all changes, and its
+    /// runtime must have ended, which closes its connections.
     pub fn abandon(self) {
         self.core.send(CoreMessage::Input(Input::Shutdown));
         drop(self.core);

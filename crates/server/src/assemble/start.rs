@@ -51,8 +51,8 @@ use crate::recorder::{self, Feed, Sources};
 use crate::settings::{durable_log_settings, snap_trigger};
 use crate::{clock, kerberos, limits};
 
-/// Backlog without `clientPortListenBacklog`; the kernel's maximum also applies. In Java, -1 means
-/// 50, which loses connections during a connection storm.
+/// Backlog without `clientPortListenBacklog`; the kernel's maximum also applies. Java's default of
+/// 50 loses connections during a connection storm.
 const DEFAULT_BACKLOG: i32 = 4096;
 
 /// Data directory, TLS stores and open ports.
@@ -322,7 +322,7 @@ impl SharedState {
         })
     }
 
-    /// Starts the replica and lends it `host`. A standalone server is serving when this returns.
+    /// Starts the replica with `host`. A standalone server is serving when this returns.
     fn begin_core(
         &self,
         host: ServerHost,
@@ -362,7 +362,7 @@ impl SharedState {
             return Ok(None);
         };
         let (dirs, limits) = (self.opened.dirs.clone(), field_limits(&self.config));
-        // The thread only reads these files.
+        // The thread only reads the member's files, so it uses the real disk.
         let sources = Sources::new(Arc::new(RealDisk), dirs, limits);
         let started = recorder::start(keys, sources, log_end, self.readers.clone());
         let (feed, thread) = started.map_err(|error| StartError::History(error.to_string()))?;
@@ -519,7 +519,7 @@ fn executor_settings() -> executor::Settings {
     }
 }
 
-/// Returns facts about this machine and its configuration.
+/// Returns the settings of the schedule for this machine and this configuration.
 fn schedule_settings(config: &Config) -> ScheduleSettings {
     ScheduleSettings {
         processors: processors(),

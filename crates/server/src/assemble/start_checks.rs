@@ -37,8 +37,8 @@ pub fn check_data(
     refuse(config, unrecognised, empty)
 }
 
-/// Checks that this server can start with directories that contain no snapshots and logs, and
-/// returns what their emptiness means. The directories need not exist yet.
+/// Checks that this server can start with directories that contain neither snapshots nor logs, and
+/// returns whether the directories count as a new database. The directories need not exist yet.
 ///
 /// # Errors
 /// If the server should have data and cannot receive it from another member, or if a file cannot be
@@ -89,7 +89,8 @@ pub fn is_untrusted(config: &Config) -> Result<bool, StorageError> {
     storage::is_untrusted(&ReadOnly(RealDisk), &dirs)
 }
 
-/// Returns whether this server starts without corrupt data and receives its leader's data instead.
+/// Returns whether this server, if its data is corrupt, starts without the data and receives the
+/// leader's data instead.
 pub fn moves_corrupt_data_aside(config: &Config) -> bool {
     has_other_voters(config)
 }

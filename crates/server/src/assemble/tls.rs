@@ -115,7 +115,7 @@ impl PortTls {
         }
     }
 
-    /// Returns the acceptor for `secureClientPort`.
+    /// Returns the acceptor for `secureClientPort`; `None` if the client ports do not use TLS.
     pub(super) fn of_secure_clients(&self) -> Option<Acceptor> {
         let source = self.clients.clone()?;
         Some(Acceptor::tls(source, self.client_gate.clone(), false))

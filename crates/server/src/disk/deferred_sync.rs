@@ -1,4 +1,4 @@
-//! A group that a visitor of the core syncs after its visit.
+//! A group that is synced by a visitor, which is a thread that ran the core to deliver a message.
 //!
 //! The log thread receives no other groups until the visitor has reported the sync, so the records
 //! stay in order.
@@ -35,7 +35,7 @@ impl DeferredSyncSlot {
     }
 
     /// Leaves a group for the visitor that runs the core. The slot must be empty, because a group
-    /// from an earlier visit would mean a sync that was never reported.
+    /// that is still in it would be lost.
     pub(super) fn put(&self, deferred_sync: DeferredSync) {
         *self.left.lock() = Some(deferred_sync);
     }

@@ -85,8 +85,8 @@ pub(crate) struct LogThread {
     /// Number of orders that were sent to this thread and are not executed yet. Until they are
     /// executed, no other thread writes the log.
     pub(crate) orders_under_way: Arc<AtomicUsize>,
-    /// Function that reports syncs. The core may then run on this thread and use the file, so this
-    /// thread must not hold it.
+    /// Function that reports syncs. The core may then run on this thread and lock the file, so this
+    /// thread must not hold the lock.
     pub(crate) synced: SyncedSink,
 }
 

@@ -23,9 +23,10 @@ pub(crate) struct Disk {
     /// Sender that returns a visitor's group to `spent`.
     recycle: Sender<LogGroup>,
     file: Arc<Mutex<LogFile>>,
-    /// Orders that do not fit into the log thread's channel yet.
+    /// The newest group, and the orders that do not fit into the log thread's channel yet.
     queue: DiskQueue,
-    /// Last transaction that was passed to another thread or written by the core.
+    /// Last transaction that was passed to another thread, precedes a queued order, or was written
+    /// by the core.
     queued_at_log_thread: Zxid,
     /// Last transaction that is known to be on disk.
     synced: Zxid,
@@ -67,7 +68,8 @@ impl Disk {
         self.is_visitor_syncing &= synced.syncer != Syncer::Visitor;
     }
 
-    /// Records that another log has replaced this one. `end` is its last transaction.
+    /// Records that another log has replaced this one. `end` is the last transaction of the new
+    /// log.
     pub(crate) fn note_replaced(&mut self, end: Zxid) {
         (self.queued_at_log_thread, self.synced) = (end, end);
     }

@@ -38,8 +38,8 @@ const LOG_CHECK_PAUSE: Duration = Duration::from_millis(2);
 enum RequestReason {
     /// Enough transactions have been logged since the last snapshot.
     Due,
-    /// A learner cannot continue without the snapshot. The core receives an input when the snapshot
-    /// is on disk.
+    /// The leader or an operator has replaced this server's tree. The replica waits for the
+    /// snapshot of the new tree, and the core receives an input when the snapshot is on disk.
     Synchronised(Synchronised),
     /// An operator requested a snapshot and waits for it. A failure does not stop the server.
     Operator(oneshot::Sender<Result<OperatorSnapshot, String>>),
@@ -61,8 +61,8 @@ pub(crate) struct OperatorSnapshot {
 #[derive(Default)]
 struct PendingRequests {
     due: bool,
-    /// Last request for a learner. It replaces an earlier request, because that synchronisation is
-    /// over.
+    /// Newest request after the tree was replaced. It overwrites an older request, whose role or
+    /// restore is over.
     synchronised: Option<Synchronised>,
     /// Requests from operators, one for each that waits. A connection to the admin server makes one
     /// request at a time.
@@ -70,8 +70,8 @@ struct PendingRequests {
 }
 
 impl PendingRequests {
-    /// Removes and returns the next request. A learner cannot continue without its snapshot, so its
-    /// request comes first.
+    /// Removes and returns the next request. The replica cannot continue without the snapshot of a
+    /// new tree, so the request for this snapshot comes first.
     fn take(&mut self) -> Option<RequestReason> {
         if let Some(of) = self.synchronised.take() {
             return Some(RequestReason::Synchronised(of));
@@ -168,7 +168,7 @@ impl SnapshotRequests {
 
     /// Locks the snapshot files. Until the unlock, the snapshot thread does not rename a snapshot
     /// to its final name and does not remove one, because a thread that loads or cuts the log would
-    /// miss the file. Afterwards, it does not rename a snapshot of an earlier generation either.
+    /// miss the file. Afterwards, it still does not rename snapshots of an earlier generation.
     pub(crate) fn lock_files(&self) -> MutexGuard<'_, ()> {
         blocking::mark("wait for the snapshot files");
         self.files.lock()
@@ -314,7 +314,7 @@ impl<D: Disk> Snapshotter<D> {
         open().map_err(|error: std::io::Error| format!("cannot open {}: {error}", path.display()))
     }
 
-    /// Returns whether the writing of a snapshot may pause. It must not pause if a learner waits
+    /// Returns whether the writing of a snapshot may pause. It must not pause if the replica waits
     /// for this snapshot, or if another request is pending.
     fn may_pause(&self, wanted: SnapshotReason) -> bool {
         !matches!(wanted, SnapshotReason::Synchronised(_)) && self.has_no_pending_request()

@@ -19,7 +19,7 @@ pub(crate) type Client = (SocketAddr, Arc<[Id]>);
 /// Transactions that were applied together.
 ///
 /// Records are contiguous, as in a log. The core's memory remains private to the core, and the
-/// other thread reads sequentially instead of following pointers into the core's cache.
+/// history thread reads sequentially instead of following pointers into the core's cache.
 #[derive(Default)]
 pub(super) struct TxnGroup {
     records: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct TxnGroup {
 struct QueuedTxn {
     /// End of its record, which begins at the end of the previous one.
     end: usize,
-    /// Index of the client that requested the transaction.
+    /// Index of the client that requested the transaction; `None` if the client is not known here.
     client: Option<usize>,
     /// The transaction itself, if sharing it is cheaper than copying it.
     large: Option<Box<TxnRecord>>,

@@ -25,7 +25,7 @@ struct Lane {
     is_scheduled: bool,
 }
 
-/// A connection, or a dial.
+/// A connection, or a dial in progress.
 #[derive(Debug)]
 pub struct Connection {
     /// Port that was dialled.

@@ -1,5 +1,5 @@
-//! Counts of the answers that the schedules gave in a run, and of the answers that the simulator
-//! executed while a disk was stalled.
+//! Counts of the answers that the servers' schedules ([`host::Schedule`]) gave in a run, and of the
+//! answers that the simulator executed while a disk was stalled.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,8 @@ impl Answer {
         Self::Flush(FlushAt::TurnEnd),
     ];
 
-    /// Returns whether the disk can be stalled while this answer is executed. A group is gathered
-    /// only while the disk is idle.
+    /// Returns whether the disk can be stalled while this answer is executed. [`Syncer::NotYet`] is
+    /// the exception, because a group is gathered only while the disk is idle.
     pub fn can_be_stalled(self) -> bool {
         self != Self::Sync(Syncer::NotYet)
     }

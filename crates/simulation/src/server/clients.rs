@@ -159,7 +159,7 @@ impl<C: StepChecks> SimHost<C> {
             let requests = &mut Requests { state, inputs };
             responder.take(&mut of.client, &mut of.own.incoming, rules, pace, requests)
         });
-        // The connection continues when a reply is sent.
+        // After `Resume::Wait`, the connection continues when an answer is sent.
         if !matches!(next, None | Some(Resume::Wait | Resume::Close)) {
             self.schedule_client(connection);
         }

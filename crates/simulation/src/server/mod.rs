@@ -140,7 +140,7 @@ impl<C: StepChecks> Server<C> {
         std::mem::swap(&mut self.host.world, world);
     }
 
-    /// Begins the first turn of the process.
+    /// Runs the first turn of the process.
     pub(crate) fn begin(&mut self) {
         self.turn(|replica, turn| replica.begin(turn));
     }

@@ -27,8 +27,8 @@ pub(super) fn behind_piece(piece: &Piece, random: &mut Random) -> Option<Micros>
     }
 }
 
-/// Sends a packet and returns the bytes that the socket accepts, usually all of them. The rest is
-/// queued. If the packet must wait for other packets, queues all of it and returns `None`.
+/// Returns the bytes of a packet that the socket accepts, usually all of them, and queues the rest.
+/// If the packet must wait for other packets, queues all of it and returns `None`.
 pub(super) fn push(
     queue: &mut PacketQueue,
     packet: &QuorumPacket,

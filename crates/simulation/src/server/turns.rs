@@ -1,9 +1,10 @@
 //! The times at which the core of a simulated server runs, syncs and flushes, decided by the
 //! shipped schedule.
 //!
-//! A thread that visits the core runs it at the moment of an event. The core's own thread must
-//! first be woken, and inputs accumulate meanwhile. A flush after the replies of a step takes time,
-//! so a server can die between the two. A sync in place keeps the core from all other work.
+//! A thread that delivers an input (a visiting thread) runs the core at the moment of the event.
+//! The core's own thread must first be woken, and inputs accumulate meanwhile. A flush after the
+//! replies of a step takes time, so a server can die between the replies and the flush. A sync in
+//! place, on the core's thread, keeps the core from all other work.
 
 use std::time::Duration;
 
@@ -50,8 +51,8 @@ pub(crate) struct Core {
     busy: Option<Busy>,
     /// Thread that syncs the current group of the disk.
     syncer: Syncer,
-    /// Whether a thread is ready to run the core. It is the core's own thread after a wake-up, or
-    /// the thread that has just synced a group.
+    /// Whether a thread is ready to run the core, for example the core's own thread after a
+    /// wake-up, or the thread that has just synced a group.
     has_runner: bool,
     /// Whether a wake-up of the core's own thread is pending.
     is_waking: bool,
@@ -243,8 +244,8 @@ impl<C: StepChecks> SimHost<C> {
         None
     }
 
-    /// Syncs the written group of `txns` transactions, on any thread. The core handles the report
-    /// about a sync on its own thread before all other inputs.
+    /// Syncs the written group of `txns` transactions. After a sync on the core's own thread, the
+    /// core handles the report about the sync before all other inputs.
     pub(super) fn sync_group(&mut self, txns: usize) -> Result<OrderResults, StorageError> {
         let synced = sync(&mut self.disk.history)?.1;
         let took = self.world.now() - self.core.disk_begun_at;
@@ -282,7 +283,7 @@ impl<C: StepChecks> SimHost<C> {
         }
         if self.core.schedule.runner_of_message() == Runner::VisitingThread {
             self.note(Answer::Run(Runner::VisitingThread));
-            // Only the task that receives the leader's packets can sync after its visit.
+            // Only the task that receives the leader's packets can sync after it has run the core.
             let brings_packets = matches!(
                 self.inputs.front(),
                 Some(Input::Leader {
@@ -351,7 +352,7 @@ impl<C: StepChecks> Server<C> {
             self.host.flush_clients();
         }
         self.host.show_held_back();
-        // The next wake-up is always later than now, so due work that is not done waits a little.
+        // The next wake-up is at least 1 ms later than now, even if a deadline has passed.
         let soonest = self.host.world.now() + 1000;
         let at_deadline = |ms: i64| ms.saturating_mul(1000).max(soonest);
         let at = self.replica.deadline_ms().map(at_deadline);

@@ -84,8 +84,7 @@ pub(crate) struct Checks {
     /// Expired sessions that the ensemble still has to check.
     pub(crate) expired: Vec<SessionId>,
     /// Whether an observer found a leader with an earlier epoch than the observer has accepted. The
-    /// observer has no vote, so it stays outside until the leader changes, as with Apache
-    /// ZooKeeper.
+    /// observer has no vote, so it cannot join until the leader changes, as with Apache ZooKeeper.
     pub(crate) is_observer_ahead: bool,
     /// Server that, in the current step, has applied a transaction of a leader that is not
     /// established.
@@ -149,7 +148,7 @@ impl Checks {
         self.hold(bounds::NAME, held);
     }
 
-    /// Checks a commit by an established leader whose tree ends at `last`.
+    /// Checks a commit by an established leader whose tree ended at `last` before the transaction.
     pub(crate) fn commits(&mut self, sid: Sid, record: &Record, last: Zxid) {
         let last = self.history.end_of_tree(last);
         if self.one_leader.newest() > record.zxid.epoch() {
@@ -321,8 +320,8 @@ impl Checks {
         self.linearizable.answered(by, result, is_current, at);
     }
 
-    /// Checks the reply to a sync from a server that is in sync with the leader of `epoch`. The
-    /// tree of the server ends at `last`.
+    /// Checks the reply to a sync. The server that replies is in sync with the leader of `epoch`,
+    /// and its tree ends at `last`.
     pub(crate) fn syncs(&mut self, sid: Sid, by: RequestId, epoch: Epoch, last: Zxid) {
         let held = self.syncs.answers(sid, by, epoch, last);
         self.hold(Syncs::NAME, held);
@@ -333,19 +332,19 @@ impl Checks {
         self.ends.serves(sid, epoch);
     }
 
-    /// Returns whether a server must know a session that a client resumes there.
+    /// Returns whether a server must know a session that a client resumes on this server.
     pub(crate) fn must_know(&self, sid: Sid, session: SessionId) -> bool {
         self.ends.must_know(sid, session, &self.history)
     }
 
-    /// Checks that a session is over when its client learns this from a server.
+    /// Checks that the end of a session has been proposed when a server reports it to the client.
     pub(crate) fn told_over(&mut self, session: SessionId) {
         let held = self.ends.told_over(session, &self.history);
         self.hold(expired::NAME, held);
     }
 
     /// Checks the remaining sessions after a quiet time longer than every session timeout. The
-    /// sessions in `of_clients` belong to clients.
+    /// sessions in `of_clients` have clients and may remain.
     pub(crate) fn judge_sessions(&mut self, of_clients: &[SessionId]) {
         let held = expired::at_the_end(of_clients, &self.history);
         self.hold(expired::NAME, held);
@@ -367,8 +366,9 @@ impl Checks {
         *self.succeeded.entry(op).or_default() += 1;
     }
 
-    /// Checks the reply to a request. The request `expected` is the oldest in its session without a
-    /// reply. The client has seen `seen`, and its watches are `armed`.
+    /// Checks the reply to a request. `expected` is the cxid of the session's oldest request
+    /// without a reply. `seen` is the last zxid that the client has seen, and `armed` are its
+    /// watches.
     pub(crate) fn replies(
         &mut self,
         by: RequestId,

@@ -30,11 +30,11 @@ pub(crate) struct Observed {
     leads: bool,
     /// Whether the epoch of its role is established.
     is_active: bool,
-    /// Epoch in which this server leads, or of the leader with which it was last in sync.
+    /// Epoch in which this server leads, or epoch of the leader with which it was last in sync.
     epoch: Epoch,
     /// Number of acknowledgements so far.
     acknowledged: u64,
-    /// Whether one of them was for the epoch of the current leader.
+    /// Whether the server has acknowledged the epoch of its current leader.
     has_acknowledged_epoch: bool,
     /// Whether the learner has asked for a snapshot, because its log cannot be cut.
     needs_snapshot: bool,
@@ -84,8 +84,8 @@ impl Observed {
         let LearnerPacket::Ack { zxid } = *packet else {
             return;
         };
-        // Only the first acknowledgement in an epoch covers the whole tree. Later, transactions may
-        // be committed and applied before they are in this server's log.
+        // Only the first acknowledgement in an epoch covers the whole tree. After it, transactions
+        // may be committed and applied before they are in this server's log.
         let is_first =
             zxid.counter() == 0 && !std::mem::replace(&mut self.has_acknowledged_epoch, true);
         let end = if is_first {
@@ -177,7 +177,7 @@ impl ProcessChecks<Checks> for Observed {
             }
             Effect::Append(record) if self.leads => {
                 to.proposes(self.sid, record, tree.last_zxid());
-                // A leader ends sessions on its own initiative when they expire.
+                // A leader itself proposes the end of an expired session, with cxid 0.
                 let txn = decode(record).filter(|txn| txn.header.cxid == 0);
                 if let Some(txn) = txn.filter(|txn| matches!(txn.txn, Txn::CloseSession { .. })) {
                     to.expires(txn.header.session);
@@ -253,7 +253,7 @@ impl ProcessChecks<Checks> for Observed {
             to.actions.applied(self.sid, last, bytes.zxid, &bytes.txn);
         }
         if !self.is_active {
-            // The transaction is replayed on a snapshot that may already contain parts of it.
+            // The tree may come from a snapshot that already contains parts of the transaction.
             self.synchronised.push(bytes);
             return;
         }

@@ -27,8 +27,8 @@ impl Received {
     }
 }
 
-/// Returns the number of the kind and the content of a message between a leader and a learner, or
-/// `None` for other messages.
+/// Returns the number of the kind and the content of a message, if it contains packets or a part of
+/// a tree, or ends the connection. Returns `None` for other messages.
 pub(crate) fn kind_of(message: &Message) -> Option<(u8, &[u8])> {
     match message {
         Message::Packets(packets) => Some((0, packets)),

@@ -271,7 +271,7 @@ impl Client {
         }
     }
 
-    /// Returns the next change of the members if this client is an operator who makes one now.
+    /// Returns the next change of the members if this client is an operator and makes a change now.
     fn reconfigure(&self, world: &mut World) -> Option<ReconfigRequest> {
         let is_operator = self.identity == Some(Identity::Super);
         if !is_operator {
@@ -287,7 +287,7 @@ impl Client {
         }
     }
 
-    /// Returns whether this client, if it is an operator, has restored the initial roles.
+    /// Returns whether this client has restored the initial roles or is not an operator.
     pub(crate) fn has_restored(&self, plan: &Plan) -> bool {
         let is_operator = self.identity == Some(Identity::Super);
         !is_operator || self.restoration.next(plan).is_none()
@@ -343,11 +343,11 @@ impl Client {
             world.say(self.name(), || {
                 format!("session {} has expired", self.session)
             });
-            // Without a leader, a server with local sessions reports every session that it does not
-            // know as expired, as Apache ZooKeeper's server does
-            // (LearnerSessionTracker.touchSession). A session that became global only after the
-            // client tried to resume it was a local session of another server at that time, because
-            // its createSession had not reached the leader.
+            // Two kinds of reports are correct although the session has not ended. Without a
+            // leader, a server with local sessions reports every unknown session as expired
+            // (LearnerSessionTracker.touchSession). With a leader, the session may have become
+            // global only after the client tried to resume it. Until then, it was a local session
+            // of another server.
             if !is_read_only && self.must_be_known {
                 world.checks.told_over(self.session);
             }

@@ -93,7 +93,7 @@ fn create_with(op: OpCode, path: String, data: Bytes, flags: i32, acl: Acl) -> W
     }
 }
 
-/// Time to live of TTL znodes without a change.
+/// Time without a change after which a TTL znode is deleted.
 const TTL_MS: i64 = 700;
 
 fn set(path: String, data: Bytes, version: i32) -> WriteRequest {
@@ -180,7 +180,7 @@ fn short_lived(asker: Requester, random: &mut Random) -> WriteRequest {
     }
 }
 
-/// Draws a write to the znode that only one user may access.
+/// Draws a write to `/p`, which usually only one user may access, or to its child.
 fn guarded(asker: Requester, random: &mut Random) -> WriteRequest {
     let data = data(asker, random);
     let acl = if random.percent(70) {

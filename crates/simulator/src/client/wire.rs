@@ -18,9 +18,9 @@ pub(crate) enum ToClient {
     },
     /// The credentials were accepted. They are checked on arrival, before queued requests.
     Authenticated,
-    /// A watch has fired. The zxid of the change is omitted. It does not show which events were
-    /// received before, because the change may have fired other watches and the connection may
-    /// break between the events. Clients therefore rely on replies.
+    /// A watch has fired. The zxid of the change is omitted, because it does not show which events
+    /// have arrived. The change may have fired several watches, and the connection may break
+    /// between their events. Clients therefore use the zxids of replies.
     Event { event_type: EventType, path: Str },
     /// Reply to a request.
     Reply {
@@ -30,7 +30,7 @@ pub(crate) enum ToClient {
     },
 }
 
-/// Returns the first frame from a client.
+/// Returns the handshake, which is a client's first frame on a connection.
 pub(crate) fn hello(
     session: SessionId,
     timeout_ms: i32,

@@ -120,8 +120,7 @@ impl Contender<'_> {
             let Some(leadership) = self.wait(election.leads()).await? else {
                 break;
             };
-            // The check only proves that some process leads. The check does not prove which process
-            // leads.
+            // A check would only prove that some process leads, but not which process.
             let (path, token) = (leadership.path(), leadership.token());
             self.hold(path, token, None, election.yields()).await;
         }

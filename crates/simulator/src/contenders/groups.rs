@@ -14,9 +14,9 @@ use tokio::time::sleep;
 use super::programs::{Contender, ProgramEvent};
 use crate::invariants::recipes::{Identifiers, Recipe, Seen};
 
-/// TTL of a znode. A client that runs writes to the znode twice in this time.
+/// TTL of a znode. A running client writes to a child of the znode twice in this time.
 const TTL: Duration = Duration::from_millis(1500);
-/// Pause between two reads of a condition that will become true.
+/// Pause between two reads while a process waits for a condition.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Number of round trips after which a cache must have read each change that preceded them.
 const ROUND_TRIPS: usize = 200;

@@ -12,7 +12,7 @@ use crate::invariants::recipes::{Recipe, Seen};
 
 /// Time for which a consumer waits for an item. The queue may be empty for longer.
 const TAKE_LIMIT: Duration = Duration::from_millis(500);
-/// Ids of items that are processed, and of items that are removed.
+/// Id of the items that must be processed, and id of the items that may be removed.
 const IDS: [&str; 2] = ["kept", "removed"];
 
 impl Contender<'_> {

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::programs::{Contender, Holding, ProgramEvent};
 use crate::invariants::recipes::{FENCED, Recipe, Seen};
 
-/// The divided set.
+/// Set of items that the processes divide among themselves.
 const ITEMS: [&str; 3] = ["a", "b", "c"];
 
 impl Contender<'_> {

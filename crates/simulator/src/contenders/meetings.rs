@@ -11,8 +11,8 @@ use recipes::{
 use super::programs::{Contender, ProgramEvent};
 use crate::invariants::recipes::{LeaseTime, MEMBERS, Recipe, Seen};
 
-/// Duration of a lease. All leases have the same duration, because a holder may shorten its lease
-/// by a request whose reply is lost.
+/// Duration of a lease. All leases have the same duration, because a holder could otherwise shorten
+/// its lease by a request whose reply is lost.
 const LEASE: Duration = Duration::from_secs(2);
 const LEASE_S: i64 = 2;
 
@@ -32,8 +32,8 @@ impl Contender<'_> {
                     tokio::time::sleep(Duration::from_millis(delay)).await;
                     barrier.remove().await
                 };
-                // The open barrier is observed before this process removes it, if possible. After
-                // the removal, the observation is true in any case.
+                // If possible, this process observes the open barrier before it removes the barrier
+                // itself. After the removal, the observation is always true.
                 let passing = async {
                     barrier.wait().await?;
                     self.observe(session, Seen::Missing(path.to_owned()));

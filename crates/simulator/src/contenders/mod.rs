@@ -107,7 +107,7 @@ impl Contenders {
         }
     }
 
-    /// Advances the clock of a process, or starts the process again after a kill.
+    /// Advances the clock of a process. If the process does not run, starts it first.
     pub(crate) fn tick(&mut self, number: usize, world: &mut World) {
         world
             .queue

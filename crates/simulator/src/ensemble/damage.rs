@@ -9,7 +9,7 @@ use testkit::{Random, SimDisk};
 /// Damage of a machine.
 #[derive(Debug, Default)]
 pub(crate) struct Damage {
-    /// Whether a bit on the disk has flipped. The server may then refuse to start.
+    /// Whether a log, a snapshot or an epoch file is corrupt. The server may then refuse to start.
     pub(crate) is_rotten: bool,
     /// Member list before its file was corrupted. Other members have a copy.
     pub(super) lost_list: Option<LostList>,
@@ -25,8 +25,8 @@ pub(super) struct LostList {
 }
 
 /// Corrupts either the list that was proposed last or the list that zoo.cfg names, if there is one,
-/// and returns its old content. The corruption must be detectable. A list has no checksum, so the
-/// server accepts every list that it can parse.
+/// and returns its old content. The corrupted list cannot be parsed. Other corruption would not be
+/// detectable, because a list has no checksum.
 pub(super) fn rot(disk: &SimDisk, random: &mut Random) -> io::Result<Option<LostList>> {
     let proposed = member_files::proposed_list();
     if random.percent(50)

@@ -57,7 +57,7 @@ impl Ensemble {
     }
 
     /// Handles a learner that has applied a write before its leader was established. May stop the
-    /// leader long enough for the others to elect another one, and may then also isolate the
+    /// leader long enough for the others to elect another leader, and may then also isolate the
     /// learner.
     pub(super) fn strike_early(&mut self, learner: usize) {
         let plan = &self.servers.world.checks.plan;

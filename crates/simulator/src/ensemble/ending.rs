@@ -87,7 +87,7 @@ impl Ensemble {
         self.servers.world.checks.judge_calls();
     }
 
-    /// Checks that the disk of every server leads to the committed tree.
+    /// Checks that the files of every server yield the committed tree.
     fn compare_disks(&mut self) {
         let World {
             checks, settings, ..

@@ -38,8 +38,8 @@ pub(crate) struct Ensemble {
     pub(crate) clients: Vec<Client>,
     /// Processes that run recipes.
     pub(crate) contenders: Contenders,
-    /// Server that the oracle has named since both servers were last together. No other server may
-    /// be named.
+    /// Server that the oracle has named since both servers last served in the same epoch with all
+    /// committed data. The oracle may not name the other server.
     entitled: Option<usize>,
     healed_at: Option<Micros>,
     /// Whether too many voters have lost acknowledged data. The ensemble then stays down.

@@ -1,5 +1,5 @@
-//! The oracle of two voters. It represents an operator, or a disk that both voters share
-//! (docs/ENSEMBLES.md).
+//! The oracle (`oraclePath`) of an ensemble with two voters. It represents an operator, or a disk
+//! that both voters share (docs/ENSEMBLES.md).
 //!
 //! The oracle names at most one server. It may name the other server only while both servers serve
 //! in the same epoch with all committed data, or if it has named no server since this was last the

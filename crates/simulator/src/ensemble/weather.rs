@@ -39,8 +39,8 @@ impl Ensemble {
             return self.rot_list();
         }
         let has_bad_disks = self.servers.world.checks.plan.has_bad_disks;
-        // Few seeds have a standalone server, whose process syncs in place only until the disk
-        // stalls. Disks of standalone servers therefore stall more often.
+        // Few seeds have a standalone server, and its process syncs in place only until the first
+        // stall of its disk. The disk of a standalone server therefore stalls more often.
         let (stall_percent, stand_percent) = if self.servers.world.checks.plan.is_standalone() {
             (30, 10)
         } else {

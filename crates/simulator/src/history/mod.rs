@@ -137,7 +137,7 @@ impl History {
     }
 
     /// Returns the last transaction in a tree that ends at `last`. Before the first transaction of
-    /// an epoch, a leader's tree and its copies end with counter 0 of that epoch.
+    /// an epoch, a leader's tree and its copies end at the zxid of that epoch with counter 0.
     pub(crate) fn end_of_tree(&self, last: Zxid) -> Zxid {
         if last.counter() != 0 {
             return last;
@@ -346,7 +346,7 @@ impl History {
         nodes.filter(is_owned).collect()
     }
 
-    /// Returns the last change of a znode's list of children.
+    /// Returns the zxid of the last change of a znode's list of children.
     pub(crate) fn last_child_change(&self, path: &str) -> Option<Zxid> {
         self.nodes.get(path)?.child_changes.last().copied()
     }
@@ -364,8 +364,8 @@ impl History {
         states.get(since.map_or(0, |at| at + 1)).map(|(at, _)| *at)
     }
 
-    /// Returns whether a znode existed at some time in an interval and had been unchanged for more
-    /// than `ms` at the end of the interval.
+    /// Returns whether a znode had, at some time in an interval, data that was set more than `ms`
+    /// before the end of the interval.
     pub(crate) fn was_unchanged(&self, path: &str, ms: i64, from_ms: i64, upto_ms: i64) -> bool {
         let states = self.nodes.get(path).map_or(&[][..], |node| &node.states);
         let time_of = |zxid: Zxid| self.at(zxid).map(|entry| entry.txn.header.time_ms);
@@ -406,7 +406,7 @@ impl History {
             .sum()
     }
 
-    /// Returns the deletion of a znode after `from` and up to `upto`, if any.
+    /// Returns the zxid of the first deletion of a znode after `from` and up to `upto`, if any.
     pub(crate) fn end_between(&self, path: &str, from: Zxid, upto: Zxid) -> Option<Zxid> {
         let states = &self.nodes.get(path)?.states;
         let ends = states.iter().filter(|(_, state)| state.is_none());
@@ -450,7 +450,7 @@ pub(crate) fn needs_no_session(txn: &Txn) -> bool {
     matches!(txn, Txn::CloseSession { .. } | Txn::DeleteContainer { .. })
 }
 
-/// Returns whether the transaction changed nothing.
+/// Returns whether the transaction is an error or a failed multi, which changes nothing.
 pub(crate) fn has_failed(txn: &Txn) -> bool {
     match txn {
         Txn::Error { .. } => true,

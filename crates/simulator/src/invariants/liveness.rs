@@ -7,7 +7,7 @@ use super::CheckResult;
 
 pub(crate) const NAME: &str = "liveness";
 
-/// State of one server a long time after the last fault.
+/// State of one server after all faults have ended.
 #[derive(Debug)]
 pub(crate) struct FinalState {
     /// Activity of the server, in words.

@@ -3,9 +3,9 @@
 
 use crate::ensemble::Ensemble;
 
-/// Server 1 misses the end of an epoch and receives the next one as a snapshot. A second snapshot
-/// contains nothing new and replaces the first. The log continues from epoch to epoch as if nothing
-/// were missing.
+/// Server 1 misses the end of an epoch and receives a snapshot in the next epoch. A second
+/// snapshot, which contains nothing new, replaces the first. The log continues from epoch to epoch
+/// as if nothing were missing.
 pub(super) fn comes_late(ensemble: &mut Ensemble) {
     ensemble.servers.world.settings.force_snapshot = true;
     ensemble.led_by(2);

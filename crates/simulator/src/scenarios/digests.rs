@@ -31,7 +31,7 @@ fn with(on_digest_mismatch: OnDigestMismatch, mut plan: Plan) -> Plan {
     plan
 }
 
-/// Server 1 follows with a corrupt tree and notices this at the next transaction.
+/// Server 1 follows with a corrupt tree and notices the corruption at the next transaction.
 pub(super) fn learner_logs(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 0);
     ensemble.run(2 * SECOND);
@@ -42,7 +42,7 @@ pub(super) fn learner_logs(ensemble: &mut Ensemble) {
     ensemble.start(0);
 }
 
-/// Server 3 leads with a corrupt tree. It learns of this but continues to lead.
+/// Server 3 leads with a corrupt tree. It notices the corruption but continues to lead.
 pub(super) fn leader_logs(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 2);
     ensemble.run(2 * SECOND);
@@ -243,7 +243,7 @@ impl Ensemble {
         self.run(SECOND);
     }
 
-    /// Waits until the process of a server has ended. It restarts later.
+    /// Waits until the process number `lives` of a server has ended. The server restarts later.
     fn must_end(&mut self, server: usize, lives: u64) {
         let has_ended = |ensemble: &Self| {
             let machine = &ensemble.servers.machines[server];

@@ -14,7 +14,7 @@ use crate::ensemble::Ensemble;
 const WATCHED: i64 = 4 * SECOND;
 
 /// Server 2 has acknowledged data that server 1 lacks, and a record in the middle of server 2's log
-/// is corrupt. The two do not form a quorum until server 3 returns.
+/// is corrupt. Servers 1 and 2 must not lead without server 3.
 pub(super) fn log_rots(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

@@ -1,9 +1,10 @@
-//! Scripts in which a write that was never committed is in a snapshot that began before it.
+//! Scripts in which a write that was never committed is in a snapshot that was begun before the
+//! write.
 //!
-//! Only a leader has logged a write. It leads again, and its learners apply the write before the
-//! epoch is established, while one of them writes a snapshot. The next leader lacks the write. The
-//! snapshot is named after a transaction that both leaders have, so the learner still loads it
-//! after TRUNC.
+//! Only a leader has logged a write. The same server leads again, and its learners apply the write
+//! before the epoch is established, while one of them writes a snapshot. The next leader lacks the
+//! write. The snapshot is named after a transaction that both leaders have, so the learner still
+//! loads it after TRUNC.
 
 use host::SnapshotReason;
 use proto::Zxid;
@@ -98,9 +99,9 @@ impl Ensemble {
     }
 }
 
-/// Only server 5 has a write. It leads again, with servers 1 and 2, whose disks do not sync. Server
-/// 1 has been running all the time, and applies the write while it slowly writes a snapshot. Then
-/// servers 2 to 4 elect a leader without the write, and that leader sends TRUNC to server 1.
+/// Only server 5 has logged a write. It leads again, with servers 1 and 2, whose disks do not sync.
+/// Server 1 has been running all the time, and applies the write while it slowly writes a snapshot.
+/// Then servers 2 to 4 elect a leader without the write, and that leader sends TRUNC to server 1.
 pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     let (learner, slow, apart, last) = (0, 1, [2, 3], 4);
     ensemble.led_by(last);
@@ -129,13 +130,13 @@ pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
 }
 
 /// An observer writes a snapshot after its start. Each piece of the snapshot takes as long as a
-/// sync, and the script does not hold back the pieces. Before server 1 acknowledges NEWLEADER, the
-/// observer applies the write that only the leader has logged.
+/// sync, and the script does not hold back the pieces. Before the slow server (server 1)
+/// acknowledges NEWLEADER, the observer applies the write that only the leader has logged.
 pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
     let (slow, apart, last, observer) = (0, [1], 2, 3);
     ensemble.led_by(last);
     ensemble.served_by(&[0, 1, 2, observer]);
-    // The observer finds its leader before it has written this many znodes.
+    // The observer finds its leader before its snapshot contains this many znodes.
     ensemble.write(last, 120);
     let before = ensemble.log_alone(last);
     ensemble.kill(observer);

@@ -1,6 +1,6 @@
 //! Guards in the shipped code that random faults seldom exercise. Each guard has a script, which
-//! reaches the situation in as few steps as possible. The script passes, but fails with the mutant
-//! that removes the guard.
+//! uses as few steps as possible to reach the situation in which the guard is needed. The script
+//! passes, but fails with the mutant that removes the guard.
 
 use bytes::Bytes;
 use jute::Encode;
@@ -25,7 +25,7 @@ use crate::simulated::{Event, World};
 /// A guard with its script.
 #[derive(Debug, Clone, Copy)]
 pub struct Guard {
-    /// Description of the failure without the guard.
+    /// Description of the situation in which the guard is needed.
     pub title: &'static str,
     /// Name of the mutant that removes the guard.
     pub mutant: &'static str,
@@ -45,7 +45,7 @@ impl Guard {
     }
 }
 
-/// Seed of the scripts, because some of them contain random steps.
+/// Seed of the scripts, some of which contain random steps.
 pub(super) const SEED: u64 = 10;
 
 /// All guards.
@@ -267,8 +267,8 @@ pub const GUARDS: &[Guard] = &[
     },
 ];
 
-/// Of two servers, only the leader may continue alone. Later, the oracle names the other server,
-/// and the two are separated.
+/// The oracle names the leader of two servers, so only the leader may continue alone. Then the
+/// oracle names the other server, and the two servers are separated.
 fn word_moves(ensemble: &mut Ensemble) {
     for _ in 0..20 {
         ensemble.served_by(&[0, 1]);
@@ -304,14 +304,14 @@ fn with_local_sessions(plan: Plan) -> Plan {
     plan
 }
 
-/// Clients lose their connections one after the other. Their requests arrive after they have
+/// Clients lose their connections one after the other. Their requests arrive after the clients have
 /// reconnected to another server.
 fn clients_move(ensemble: &mut Ensemble) {
     clients_lose_connections(ensemble, |_, _| None);
 }
 
 /// Clients move between a follower and its observer. The leader cannot distinguish the two
-/// connections.
+/// connections of a client.
 fn clients_move_to_observers(ensemble: &mut Ensemble) {
     clients_lose_connections(ensemble, Ensemble::other_side_of_observer);
 }
@@ -341,9 +341,9 @@ fn clients_lose_connections(ensemble: &mut Ensemble, next: fn(&Ensemble, usize) 
     }
 }
 
-/// The observer receives a snapshot while changes continue, and another follower receives nothing.
-/// Then the observer connects to that follower, whose tree is older than some changes that the
-/// snapshot partly contains.
+/// The observer receives a snapshot while changes continue, and one follower receives nothing. Then
+/// the observer connects to that follower, whose tree is older than some changes that the snapshot
+/// partly contains.
 fn observer_is_ahead(ensemble: &mut Ensemble) {
     const OBSERVER: usize = 3;
     ensemble.served_by(&[0, 1, 2, OBSERVER]);

@@ -1,4 +1,4 @@
-//! Scripts with histories that a member acknowledges before they are on disk.
+//! Scripts in which a member must not acknowledge a history before the history is on disk.
 
 use simulation::queue::{MS, SECOND};
 use simulation::world::HeldWork;
@@ -7,8 +7,8 @@ use super::SOON;
 use crate::ensemble::Ensemble;
 
 /// Only server 3 has a proposal. Server 3 then returns together with server 1, whose disk holds
-/// back `held` while it receives the history of server 3. The script tests whether the epoch waits
-/// for the disk. Then both servers stop, and servers 1 and 2 continue.
+/// back `held` while server 1 receives the history of server 3. The script tests whether the epoch
+/// waits for the disk. Then both servers stop, and servers 1 and 2 continue.
 fn follower_takes_on(ensemble: &mut Ensemble, held: HeldWork) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -26,7 +26,7 @@ fn follower_takes_on(ensemble: &mut Ensemble, held: HeldWork) {
     ensemble.start(2);
     let is_led = |ensemble: &Ensemble| ensemble.leader() == Some(2);
     if !ensemble.run_until(3 * SECOND, is_led) {
-        // This is the correct behaviour: nothing happens before the disk has finished.
+        // This is the correct behaviour: server 3 does not lead before the disk has finished.
         ensemble.release();
         ensemble.run_until(SOON, is_led);
     }

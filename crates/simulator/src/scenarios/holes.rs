@@ -1,5 +1,5 @@
 //! Scripts with histories whose hole is not visible in zxids, because a later epoch begins after
-//! it.
+//! the hole.
 //!
 //! Servers 1 and 5 stop in epoch 1. Epoch 2 continues without them. Server 5 then receives the end
 //! of epoch 2, and leads in a later epoch. If server 5 was only isolated, its data in memory
@@ -85,8 +85,9 @@ pub(super) fn committed_log_after_diff(ensemble: &mut Ensemble) {
     the_first_comes_back(ensemble);
 }
 
-/// Server 5 alone has a write, and its next leader orders TRUNC. That leader dies while server 5 cuts
-/// its log. Later, server 5 leads, and its learners lack what was committed after the cut.
+/// Only server 5 has logged a write, and its next leader orders TRUNC. That leader dies while
+/// server 5 cuts its log. In a later epoch, server 5 leads, and its learners lack transactions that
+/// were committed after the cut.
 pub(super) fn cut_outlasts_role(ensemble: &mut Ensemble) {
     ensemble.led_by(4);
     ensemble.served_by(&[0, 1, 2, 3, 4]);

@@ -31,7 +31,7 @@ pub(super) fn commit_before_up_to_date(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 1, 2]);
     ensemble.write(2, 1);
     ensemble.kill(0);
-    // This creates a later epoch that has to be saved.
+    // The restart of server 3 creates a later epoch, which server 1 has to save.
     ensemble.kill(2);
     ensemble.start(2);
     ensemble.served_by(&[1, 2]);

@@ -12,12 +12,12 @@
 //! overwritten with identical ones. A power failure during that write does not change them, because
 //! a disk writes whole sectors.
 //!
-//! The part is short: [`LogWriter`](crate::LogWriter) never has more than [`UNSYNCED_BYTES_MAX`]
-//! unsynced, or one record if that is longer, always at the end of the newest file. (Groups of
-//! Apache ZooKeeper may be longer; it also trusts the next sync.) The length of that file may also
-//! be unsynced, because a leader may have had it truncated. Snapshots and epoch files do not need
-//! this, because they receive their names only after a successful sync, and a process exits after a
-//! failed one.
+//! The rewritten part is short: [`LogWriter`](crate::LogWriter) never has more than
+//! [`UNSYNCED_BYTES_MAX`] unsynced, or one record if that is longer, always at the end of the
+//! newest file. (Groups of Apache ZooKeeper may be longer. Apache ZooKeeper also relies on the next
+//! sync.) The length of that file may also be unsynced, because a leader may have had it truncated.
+//! Snapshots and epoch files need not be rewritten, because they receive their names only after a
+//! successful sync, and a process exits after a failed sync.
 
 use std::path::Path;
 

@@ -22,8 +22,9 @@ struct FileLock {
 impl DiskLock for FileLock {}
 
 impl Drop for FileLock {
-    /// Closing the file is not enough in a program that starts other programs: a child shares the
-    /// descriptor, and therefore the lock, until it executes its program.
+    /// Releases the lock. Closing the file would not suffice in a program that starts other
+    /// programs, because a child shares the descriptor, and therefore the lock, until it executes
+    /// its program.
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!(
@@ -44,8 +45,8 @@ impl Disk for RealDisk {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            // Follows links, because a snapshot may be a link. A purge may remove the file in the
-            // meantime.
+            // Follows links, because a snapshot may be a link. A file without metadata is skipped,
+            // because a purge may have removed it in the meantime.
             let Ok(metadata) = fs::metadata(entry.path()) else {
                 continue;
             };

@@ -30,8 +30,8 @@ impl Default for OpenOptions {
 /// last clone is dropped.
 ///
 /// The operating system's lock on a file descriptor is used. It ends with the process, including
-/// after SIGKILL, and the remaining file has no meaning. Java does not lock its directories, so a
-/// running Java server on the same directory is not noticed.
+/// after SIGKILL, and a lock file without a lock does not matter. Java does not lock its
+/// directories, so a running Java server on the same directory is not noticed.
 #[derive(Debug, Clone)]
 pub struct DataDirs {
     /// Directory `<dataDir>/version-2` with snapshots and epoch files.
@@ -118,7 +118,8 @@ impl DataDirs {
     /// is missing. At most `count_max` such directories may have names that begin with `prefix`.
     ///
     /// # Errors
-    /// If there are already `count_max` others, or if the directory cannot be created.
+    /// If there are already `count_max` other such directories, or if the directory cannot be
+    /// created.
     pub fn create_sibling<D: Disk>(
         &self,
         disk: &D,

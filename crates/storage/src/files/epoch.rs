@@ -30,14 +30,15 @@ pub struct Epochs {
 }
 
 impl Epochs {
-    /// Reads both files, writes missing ones (with the epoch of `last_zxid`, the last transaction
-    /// recovered), and checks the epochs against that transaction and each other.
+    /// Reads both files, writes missing ones, and checks the epochs against `last_zxid`, the last
+    /// transaction recovered, and each other. A missing `currentEpoch` receives the epoch of that
+    /// transaction, and a missing `acceptedEpoch` receives the current epoch.
     ///
-    /// A `currentEpoch` that is too low is repaired from `currentEpoch.tmp` if that is high enough,
-    /// because a crash occurred between the two steps of [`store_current`](Self::store_current).
-    /// Java uses the temporary file without this check. Otherwise a low `currentEpoch` is kept if
-    /// the epoch of the data was promised, because a crash occurred while the learner was
-    /// synchronised. Java then refuses to start.
+    /// A `currentEpoch` that is too low is repaired from `currentEpoch.tmp` if the number in that
+    /// file is high enough, because a crash occurred between the two steps of
+    /// [`store_current`](Self::store_current). Java uses the temporary file without this check.
+    /// Otherwise a low `currentEpoch` is kept if the epoch of the data was promised, because a
+    /// crash occurred while the learner was synchronised. Java then refuses to start.
     ///
     /// A `currentEpoch` without a number is rewritten if the epoch is certain, which is the case if
     /// the last transaction belongs to the accepted epoch. The member then has the beginning of

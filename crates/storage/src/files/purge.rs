@@ -28,7 +28,7 @@ const RETAIN_MIN: usize = 3;
 /// without its logs. If the log after such a snapshot began with the first transaction of an epoch,
 /// the snapshot would be treated as the beginning of the history (Java does not sync here).
 ///
-/// This is safe while a [`LogWriter`](crate::LogWriter) and a
+/// A purge is safe while a [`LogWriter`](crate::LogWriter) and a
 /// [`SnapshotWriter`](crate::SnapshotWriter) of the same process are running.
 ///
 /// # Errors
@@ -73,8 +73,8 @@ pub fn purge<D: Disk>(
     Ok(removed)
 }
 
-/// Removes all snapshots except the snapshot of `zxid`, whose history replaces the history of the
-/// others. Returns the removed files.
+/// Removes all snapshots except the snapshot of `zxid`, which replaces the history in the other
+/// snapshots. Returns the removed files.
 ///
 /// Used by a learner after its leader's snapshot is on disk. If the learner's own history was set
 /// aside ([`set_history_aside`](crate::set_history_aside)), the learner is trusted again. A

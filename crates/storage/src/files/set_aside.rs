@@ -15,9 +15,9 @@ pub const DAMAGED: &str = "damaged";
 
 /// Renames the snapshots named after `zxid` to `damaged.snapshot.<zxid>`.
 ///
-/// Used by a server that has recovered up to `zxid` by replay and is about to write that snapshot.
-/// An existing snapshot with this name could not be loaded, and its bytes are needed to investigate
-/// the corruption.
+/// Used by a server that has recovered up to `zxid` by replay and is about to write the snapshot of
+/// `zxid`. An existing snapshot with this name could not be loaded, and its bytes are needed to
+/// investigate the corruption.
 ///
 /// # Errors
 /// If the directory cannot be listed, changed or synced.

@@ -76,7 +76,7 @@ pub fn set_history_aside<D: Disk>(
         write_marker(disk, dirs, reason)?;
     }
     let mut found = Vec::new();
-    // The two directories are usually the same.
+    // A set, because the two directories are usually the same.
     for dir in BTreeSet::from([&dirs.snap, &dirs.log]) {
         let names = names_in(disk, dir)?;
         found.push((dir, names));

@@ -63,7 +63,7 @@ pub struct LoggedTxns<'d, D: Disk> {
 #[derive(Debug, Clone)]
 struct Position {
     zxid: Zxid,
-    /// Description of the file; empty if no earlier file is known.
+    /// Description of the log or snapshot that ends with `zxid`; empty if it is unknown.
     holder: String,
     torn_at: Option<u64>,
     /// Whether the next zxid must be the successor of `zxid`, or the first of a later epoch.
@@ -165,13 +165,13 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
         }
     }
 
-    /// Returns the highest zxid returned so far, or the zxid before the start if no transaction has
-    /// been returned.
+    /// Returns the highest zxid returned so far, or the zxid before the first requested zxid if no
+    /// transaction has been returned.
     pub fn last_zxid(&self) -> Zxid {
         self.last.zxid
     }
 
-    /// Discards the read buffer, so that bytes written to the current file in the meantime are
+    /// Discards the read buffer, so that bytes written to the current file since it was filled are
     /// found. Files created after the iterator are not found.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
     }
 
     /// Returns the last file that was read to its end, and the offset of its last intact record.
-    /// Returns `None` if that file has no intact record.
+    /// Returns `None` if that file does not contain an intact record.
     pub(crate) fn last_record(&self) -> Option<&(PathBuf, u64)> {
         self.last_record.as_ref()
     }

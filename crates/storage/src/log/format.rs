@@ -33,7 +33,7 @@ pub fn file_header() -> [u8; HEADER_LEN] {
 /// Appends a record, which consists of the frame and the encoded transaction.
 ///
 /// # Panics
-/// If the payload is longer than 2^31-1 bytes, which no transaction is.
+/// If the payload is longer than 2^31-1 bytes. No transaction is that long.
 pub fn put_record(payload: &[u8], out: &mut Vec<u8>) {
     let len = i32::try_from(payload.len()).expect("a transaction fits 31 bits of length");
     out.reserve(payload.len() + FRAME_BYTES);

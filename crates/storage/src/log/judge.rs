@@ -92,7 +92,7 @@ pub fn judge<F: DiskFile>(
         StopReason::Length { len } => {
             return Ok(Verdict::Damaged(length_damage(scanner, len)?));
         }
-        // Fewer bytes than a prefix can neither be a record nor be followed by one.
+        // Fewer bytes than a prefix cannot be a record, and another record cannot follow them.
         StopReason::End => return Ok(torn(offset, false)),
         StopReason::Padding => 0,
         StopReason::Cut { len } | StopReason::EndByte { len, .. } => len.cast_signed(),

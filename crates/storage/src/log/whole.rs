@@ -15,9 +15,10 @@ use crate::files::names::{list_logs, list_snapshots};
 /// history.
 ///
 /// A learner that loads its leader's snapshot keeps its old log and continues it after the
-/// snapshot. The old transactions before the snapshot may never have been committed. Such a break
-/// shows as a missing zxid, or as a snapshot whose last transaction is not in the log. (A snapshot
-/// taken before the first transaction of an epoch is treated as such a break, too.)
+/// snapshot. The log has a break at the snapshot, because the old transactions before it may never
+/// have been committed. A break shows as a missing zxid, or as a snapshot whose last transaction is
+/// not in the log. (A snapshot taken before the first transaction of an epoch is treated as a
+/// break, too.)
 ///
 /// `upto` must be the zxid of a committed transaction.
 ///

@@ -45,7 +45,7 @@ pub struct LogSettings {
     pub fsync_warning: Duration,
     /// Size of a file's records, in bytes, above which the file is closed after a commit
     /// (`txnLogSizeLimitInKb`); 0 for no limit. Java also counts preallocated space. With a limit
-    /// below the preallocation, it closes each file after one commit.
+    /// below the preallocation, Java closes each file after one commit.
     pub log_bytes_max: u64,
     /// Limits for records and their fields that apply when a written log is read back.
     pub limits: jute::Limits,
@@ -361,7 +361,7 @@ impl<D: Disk> LogWriter<D> {
     }
 
     /// Returns an error if the existing file `path` contains a complete record, because that record
-    /// belongs to the history. Otherwise the file was left by a crash while the next record was
+    /// belongs to the history. Otherwise the file was left by a crash while its first record was
     /// being written. It contains nothing that was acknowledged, so it is replaced, as in Java.
     fn refuse_to_destroy(&self, path: &std::path::Path) -> Result<(), StorageError> {
         let holds_records = match LogScanner::open(&*self.disk, path, self.settings.limits) {

@@ -1,4 +1,4 @@
-//! Recovery of the database from the files, and cuts of the log before it.
+//! Recovery of the database from the files, and truncation of the log.
 
 pub(crate) mod recover;
 pub(crate) mod seam;

@@ -6,9 +6,9 @@
 //! * the first transaction after the snapshot must be its successor, or the first of a later epoch;
 //! * each transaction must follow its predecessor in this way;
 //! * the log must replace a newer snapshot that cannot be loaded: if the snapshot's transaction is
-//!   not among the replayed transactions, the start is refused. (Reaching its zxid is not enough,
-//!   because the log after it may begin with a later epoch, and the transactions up to it may be
-//!   missing.)
+//!   not among the replayed transactions, the start is refused. (A later zxid in the log is not
+//!   enough, because the log may begin with a later epoch and lack the transactions up to that
+//!   snapshot.)
 //!
 //! Source: FileTxnSnapLog.restore, ZKDatabase.loadDataBase.
 
@@ -43,8 +43,8 @@ pub struct RecoverySettings {
     pub limits: Limits,
     /// Whether logs without a snapshot are accepted (`snapshot.trust.empty`).
     pub trust_empty: bool,
-    /// Whether an empty directory is a new database (`db.autocreate`). If not, the marker is
-    /// required.
+    /// Whether an empty directory is a new database (`db.autocreate`). If not, the `initialize`
+    /// marker is required.
     pub db_autocreate: bool,
 }
 
@@ -119,7 +119,7 @@ pub struct Recovered {
     pub last_record: Option<(PathBuf, u64)>,
     /// Torn end of the last log, if it is torn.
     pub torn_tail: Option<(PathBuf, TornTail)>,
-    /// Set if there are no snapshots and logs, or if they are untrusted.
+    /// Set if there are neither snapshots nor logs, or if the files are untrusted.
     pub empty: Option<EmptyDirectory>,
     /// Whether the `initialize` marker existed. If there was data, recovery has already removed the
     /// marker. For a new database, call [`remove_initialize_marker`] after writing the first

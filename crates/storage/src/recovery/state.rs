@@ -58,7 +58,7 @@ pub trait State {
     ) -> Result<(), ContentError>;
 
     /// Applies a transaction from the log after the snapshot, in the order of the log. A replayed
-    /// transaction whose effects are already in the (fuzzy) snapshot must change nothing.
+    /// transaction whose effects are already in the (fuzzy) snapshot must not change anything.
     ///
     /// Buffers in the record are slices of a read buffer of up to 1 MiB (more for a longer record).
     /// Copy data that is kept for long, because each slice keeps the whole buffer in memory.

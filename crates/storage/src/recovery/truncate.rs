@@ -40,8 +40,8 @@ struct LogCut {
 ///
 /// # Errors
 /// If the log does not reach the target, or no snapshot at or below the target remains to start
-/// from. Nothing is then changed, and the exit code is 13. Source: FileTxnLog.truncate. Also if
-/// [`Truncation::plan`] or [`Truncation::carry_out`] fails.
+/// from. Nothing is then changed, and the exit code is 13. Other errors are returned as by
+/// [`Truncation::plan`] and [`Truncation::carry_out`]. Source: FileTxnLog.truncate.
 pub fn truncate<D: Disk>(
     disk: &D,
     dirs: &DataDirs,

@@ -332,8 +332,8 @@ fn next_i32(bytes: &mut &[u8]) -> Option<i32> {
     Some(i32::from_be_bytes(*first))
 }
 
-/// Verifies the checksum, which covers everything before the seal. The "/" after it is not checked
-/// here, but it is covered by the next seal.
+/// Verifies the checksum, which covers everything before the seal. The "/" after the checksum is
+/// not checked here, but the next seal, if any, covers it.
 fn read_seal<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
     let computed = input.checksum();
     let stored = input.i64()?;

@@ -46,7 +46,8 @@ pub(crate) fn cheap_fault<D: Disk>(
 /// Reads the whole file and verifies all checksums.
 ///
 /// # Errors
-/// [`StorageError::SnapshotDamaged`] with the position and the cause if the file is corrupted.
+/// [`StorageError::SnapshotDamaged`] with the position and the cause if the file is corrupted,
+/// [`StorageError::Io`] if it cannot be opened.
 pub fn verify_snapshot<D: Disk>(
     disk: &D,
     file: &SnapshotFile,
@@ -85,7 +86,7 @@ pub(crate) fn is_valid<D: Disk>(
 /// Returns the newest `count` valid snapshots, newest first.
 ///
 /// Java uses the cheap check when it purges, so it may keep three corrupted snapshots and delete
-/// the intact one. Reading the snapshots takes about one second per gigabyte.
+/// the intact one. This function reads the snapshots completely, at about one gigabyte per second.
 pub(crate) fn newest_valid<D: Disk>(
     disk: &D,
     dir: &Path,

@@ -23,10 +23,10 @@ const SYNC_EVERY_BYTES: u64 = 256 << 10;
 /// Snapshot writer. It writes the header, the bytes that the tree produces, then seals and trailer.
 ///
 /// The file is written under the name `unfinished.snapshot.<zxid>`, which no reader treats as a
-/// snapshot (Java would even load a `.tmp`). It is then synced and renamed, and the directory is
-/// synced. A crash therefore leaves either a complete snapshot or none, and the logs before it can
-/// be purged safely. Java writes most snapshots in place and without a sync, so a crash leaves a
-/// partial snapshot, and after a power failure a snapshot may be corrupted although its logs are
+/// snapshot (Java would even load a `.tmp` file). It is then synced and renamed, and the directory
+/// is synced. A crash therefore leaves either a complete snapshot or none, and the logs before it
+/// can be purged safely. Java writes most snapshots in place and without a sync, so a crash leaves
+/// a partial snapshot, and after a power failure a snapshot may be corrupted although its logs are
 /// already purged.
 ///
 /// A writer that is dropped before [`finish`](Self::finish) removes its file.

@@ -69,7 +69,7 @@ impl SimDisk {
         disk
     }
 
-    /// Hashes all files, and the state to which a power failure would reset them.
+    /// Hashes all files, and the synced state, which is all that the worst power failure leaves.
     pub fn hash_files(&self, hasher: &mut impl Hasher) {
         let inner = self.0.lock();
         let mut hash_all = |names: &BTreeMap<PathBuf, usize>| {
@@ -187,7 +187,8 @@ impl SimDisk {
         inner.recover();
     }
 
-    /// Returns whether any bits have flipped on this disk.
+    /// Returns whether [`SimDisk::rot`] or [`SimDisk::rot_number`] has corrupted a file on this
+    /// disk.
     pub fn has_rotted(&self) -> bool {
         self.0.lock().has_rotted
     }
@@ -219,8 +220,8 @@ impl SimDisk {
     }
 
     /// Replaces the content of a random one of these files with a byte that is never part of a
-    /// number, and returns its path. Epoch files lack a checksum, so other corruption could look
-    /// like a valid number.
+    /// number, and returns the path of the file. Epoch files lack a checksum, so other corruption
+    /// could look like a valid number.
     pub fn rot_number(&self, paths: &[&Path], random: &mut Random) -> Option<PathBuf> {
         let inner = &mut *self.0.lock();
         let named = |path: &&Path| Some((path.to_path_buf(), *inner.names.get(*path)?));

@@ -58,7 +58,7 @@ impl Cuts {
 }
 
 impl Interceptor for Cuts {
-    /// Waits until the server is reachable before the TLS handshake.
+    /// Waits before the TLS handshake until the server is reachable.
     fn establish<'a>(&'a self, server: SocketAddr, connecting: Connecting<'a>) -> Connecting<'a> {
         let line = self.line(server);
         Box::pin(async move {
@@ -93,7 +93,8 @@ impl CutStream {
     }
 }
 
-/// Polls the inner stream if the link is not cut.
+/// Evaluates to the inner stream if the link is open. Otherwise returns `Poll::Pending` from the
+/// enclosing function.
 macro_rules! when_open {
     ($this:ident, $context:ident) => {
         match $this.get_mut().poll_inner($context) {

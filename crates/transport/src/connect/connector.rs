@@ -12,7 +12,7 @@ use crate::stream::Stream;
 #[cfg(feature = "tls")]
 use crate::tls::outgoing::OutgoingTls;
 
-/// A connection to another server that is being established.
+/// Future that establishes a connection to another server.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send + 'a>>;
 
 /// Hook that changes outgoing connections, for example with faults that tests inject.
@@ -85,7 +85,8 @@ impl Connector {
     /// which takes at most ten seconds. `hosts` contains the configured names of the server.
     ///
     /// # Errors
-    /// If the handshake fails, or if hosts are checked and the certificate is for another host.
+    /// If the handshake or the interceptor fails, or if hosts are checked and the certificate is
+    /// for another host.
     pub async fn establish(&self, stream: TcpStream, hosts: &[&str]) -> io::Result<Stream> {
         let Some(interceptor) = &self.interceptor else {
             return self.shake_hands(stream, hosts).await;

@@ -16,7 +16,8 @@ use crate::stream::Stream;
 /// Time after which the next address is tried concurrently (RFC 8305).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Connects to the first address that answers. The next address is tried when one fails or is slow.
+/// Connects to the first address that answers. The next address is tried when an attempt fails or
+/// is slow.
 ///
 /// # Errors
 /// If there is no address (`NotFound`), or if all addresses fail. Returns the first error other

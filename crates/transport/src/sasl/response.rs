@@ -65,7 +65,8 @@ impl Proof<'_> {
     }
 }
 
-/// Encodes a string in ISO 8859-1 if that contains all its characters, otherwise in UTF-8.
+/// Encodes a string in ISO 8859-1 if this encoding contains all characters of the string, otherwise
+/// in UTF-8.
 fn latin1(text: &str) -> Zeroizing<Vec<u8>> {
     let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
     Zeroizing::new(bytes.unwrap_or_else(|_| text.as_bytes().to_vec()))

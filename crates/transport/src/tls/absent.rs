@@ -96,7 +96,7 @@ impl MemberCheck {
         Self
     }
 
-    /// Replaces the hosts from the member list.
+    /// Has no effect, because plain connections are not checked.
     pub fn set_hosts(&self, _: Vec<String>) {}
 }
 
@@ -140,7 +140,7 @@ impl Acceptor {
         match source.0 {}
     }
 
-    /// Adds a check that the peer is a member.
+    /// Has no effect, because plain connections are not checked.
     #[must_use]
     pub fn with_member_check(self, _: Arc<MemberCheck>) -> Self {
         self
@@ -166,7 +166,7 @@ impl Connector {
         match source.0 {}
     }
 
-    /// Adds a check that the server is a member. Plain connections are not checked.
+    /// Has no effect, because plain connections are not checked.
     #[must_use]
     pub fn with_member_check(self, _: Arc<MemberCheck>) -> Self {
         self

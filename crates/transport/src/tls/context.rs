@@ -116,8 +116,8 @@ fn client_config(
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_client_cert_resolver(own);
-    // There are few connections between members, and each one must present the certificate of this
-    // process.
+    // There are few connections between members, and this process must present its certificate on
+    // each of them.
     client.resumption = Resumption::disabled();
     Ok(Arc::new(client))
 }

@@ -28,7 +28,7 @@ pub enum TlsError {
         /// Error returned by the system.
         source: io::Error,
     },
-    /// A file exceeds the maximum size for a key store or revocation list.
+    /// A store, a revocation list or a password file exceeds its maximum size.
     #[error("{} is larger than {max} bytes, the limit for this kind of file", path.display())]
     TooLarge {
         /// Path of the file.

@@ -48,8 +48,9 @@ pub(super) struct HandshakePermit {
 }
 
 impl Gate {
-    /// Creates the gate for a port. `limit` is the value of Java's setting. If it is not set, only
-    /// [`HANDSHAKES_MAX`] applies.
+    /// Creates the gate for a port. `limit` is the value of
+    /// `netty.server.outstandingHandshake.limit`. If it is not set, only [`HANDSHAKES_MAX`]
+    /// applies.
     pub fn new(limit: Option<usize>) -> Arc<Self> {
         Arc::new(Self {
             limit,
@@ -75,7 +76,8 @@ impl Gate {
         self.inner.lock().oldest_first.len()
     }
 
-    /// Adds a handshake. Returns `None` if the limit is reached.
+    /// Adds a handshake. Returns `None` if `limit` is reached. If `max` is reached, signals the
+    /// oldest handshake to end.
     pub(super) fn enter(self: &Arc<Self>) -> Option<HandshakePermit> {
         let (sender, evicted) = oneshot::channel();
         let inner = &mut *self.inner.lock();

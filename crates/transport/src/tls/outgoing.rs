@@ -42,12 +42,13 @@ pub(crate) enum OutgoingTls {
 pub struct ClientStores {
     /// Key and certificates of this process, for servers that request them.
     pub key: Option<Store>,
-    /// Store of trusted certificates; without it, the certificates that the platform trusts.
+    /// Store of trusted certificates. If it is `None`, the certificates that the platform trusts
+    /// are used.
     pub trust: Option<Store>,
     /// Whether the server's certificate must contain the server's host.
     pub checks_hosts: bool,
-    /// Whether a connection resumes the session of an earlier one, which saves both sides most of
-    /// the work.
+    /// Whether a connection resumes the session of an earlier connection, which saves both sides
+    /// most of the handshake's work.
     pub resumes_sessions: bool,
 }
 

@@ -89,8 +89,8 @@ impl Tree {
         let zxid = stamp.zxid.0;
         let (parent_path, name) = split_applied(new.path)?;
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
-        // The list must be acquired first, because a znode in a fuzzy snapshot may refer to a list
-        // that only this record contains.
+        // The ACL list is acquired even if the znode exists, because a znode in a fuzzy snapshot
+        // may refer to a list that only this record contains.
         let acl = self.acls.acquire(new.acl);
         if let Some(existing) = self.index.find(&self.arena, parent, name.as_bytes()) {
             let replaced = std::mem::replace(&mut self.arena[existing].acl, acl);

@@ -1,8 +1,9 @@
 //! Application of committed transactions, and their replay over a fuzzy snapshot.
 //!
 //! A transaction contains the result instead of the request: versions are absolute, and names are
-//! final. A replay may find znodes that are newer than the record. The rules of DataTree.processTxn
-//! make the tree converge. An error during replay is an ordinary result, and the zxid advances.
+//! final. A replay may find znodes that are newer than the record. With the rules of
+//! DataTree.processTxn, the tree is nevertheless correct at the end. An error during a replay is
+//! therefore an ordinary result, and the zxid advances.
 
 mod create;
 mod data;
@@ -30,7 +31,7 @@ impl Tree {
     /// Applies one committed transaction.
     ///
     /// Fires watches and appends the events in order. [`Tree::last_zxid`] changes once, at the end,
-    /// and only increases, so the name of a snapshot never includes a partly applied multi.
+    /// and only increases, so the zxid in a snapshot's name never covers a partly applied multi.
     /// `watches` may be empty when records are replayed.
     pub fn apply(
         &mut self,

@@ -8,8 +8,8 @@ use proto::{ErrorCode, OpCode, Stat};
 /// Result of one applied transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The transaction failed, or belongs to a failed multi. Only a replay may nevertheless have
-    /// changed the tree.
+    /// The transaction failed, or belongs to a failed multi. The tree has not changed, except
+    /// perhaps during a replay.
     Error(ErrorCode),
     /// The transaction succeeded, and its reply is empty.
     Done {

@@ -13,17 +13,17 @@ impl Tree {
         self.last_zxid = self.last_zxid.max(start);
     }
 
-    /// Returns the last version of the member list in this history, which is the version of the
-    /// last reconfiguration or the version in a server's files ([`Tree::set_config`]). Returns 0 if
-    /// there was none.
+    /// Returns the version of the member list in the config znode. It is the zxid of the last
+    /// reconfiguration or the version passed to [`Tree::set_config`]. Returns 0 if there was
+    /// neither.
     pub fn config_version(&self) -> ConfigVersion {
         let id = self.lookup(path::CONFIG);
         ConfigVersion(id.map_or(0, |id| self.arena[id].mzxid))
     }
 
     /// Writes the active member list into the config znode, as each member does itself. Adds the
-    /// znode if it is missing. `version` is the list's version and becomes the znode's mzxid. Fires
-    /// no watches.
+    /// znode if it is missing. `version` is the list's version and becomes the znode's mzxid. Does
+    /// not fire watches.
     ///
     /// Source: ZKDatabase.initConfigInZKDatabase.
     pub fn set_config(&mut self, data: &[u8], version: Zxid, time_ms: i64) {

@@ -30,7 +30,7 @@ pub fn normalise(
         None | Some([]) => return Err(ErrorCode::InvalidAcl),
         Some(acl) => acl,
     };
-    // This list is by far the most frequent one and needs none of the other steps.
+    // This list is by far the most frequent and does not need the other steps.
     if let [entry] = acl
         && is_world_anyone(entry)
     {

@@ -85,7 +85,8 @@ pub struct EnsembleSettings {
 }
 
 impl AuthSettings {
-    /// Returns whether ACL entries may use this scheme, provided that their id is valid.
+    /// Returns whether a provider exists for this scheme. In addition to such schemes, ACL entries
+    /// may use `world` and `auth`.
     pub fn is_registered(&self, scheme: &str) -> bool {
         match scheme {
             IP => true,

@@ -28,7 +28,7 @@ impl NodeId {
 #[derive(Debug)]
 pub(crate) struct Arena {
     chunks: Vec<Vec<Node>>,
-    /// Free slots, linked through `next`.
+    /// First free slot. Free slots are linked through `next`.
     free: NodeId,
 }
 

@@ -58,7 +58,7 @@ impl Body {
         body
     }
 
-    /// Returns the body of a free slot, which has no name and no block.
+    /// Returns the body of a free slot, with an empty name and an empty block.
     pub(crate) fn empty() -> Self {
         Self {
             form: 0,
@@ -152,7 +152,7 @@ impl Body {
     }
 }
 
-/// Returns a block with `data` after `front`, which is nearly always empty.
+/// Returns a block with `data` after `front`. `front` is nearly always empty.
 fn block(front: &[u8], data: &[u8]) -> Box<[u8]> {
     if front.is_empty() {
         return data.into();

@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    /// Frees the memory of the body and links the slot to the next free one.
+    /// Frees the memory of the body and links the slot to the next free slot.
     pub(crate) fn clear(&mut self, next_free: NodeId) {
         self.body = Body::empty();
         self.next = next_free;

@@ -57,7 +57,7 @@ impl OwnerRules {
     /// Returns the meaning of `stored`.
     ///
     /// An extended owner with an unknown feature is read as persistent. Java throws an exception,
-    /// but such a znode must neither be lost nor stop a server.
+    /// but such a znode must not be lost and must not stop a server.
     pub(crate) fn read(self, stored: i64) -> Owner {
         match stored {
             0 => Owner::Persistent,

@@ -87,8 +87,8 @@ impl Preparation<'_> {
         if let Some(pending) = self.overlay.get(path) {
             return pending.is_some();
         }
-        // A parent that was created in flight has no slot here, but may already be in the tree,
-        // with children.
+        // The slot of a parent that was created in flight is unknown, but the parent may already be
+        // in the tree, with children.
         match (parent.id.get(), path::split(path)) {
             (Some(parent), Some(split)) if !split.name.is_empty() => {
                 let tree = self.tree;
@@ -144,7 +144,7 @@ impl Preparation<'_> {
             num_children: 0,
             data_len: 0,
             acl: Some(self.overlay.share_acl(&creation.acl)),
-            // This includes a container with the ephemeral flag while it is in flight.
+            // Also true for a container with the ephemeral flag, as long as it is in flight.
             is_ephemeral: mode.has_ephemeral_flag,
             is_counted,
             digest: 0,

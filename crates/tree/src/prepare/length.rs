@@ -2,8 +2,8 @@
 //!
 //! `jute.maxbuffer` limits a client's request but not the resulting transaction. For example, an
 //! ACL entry `auth` expands to all identities of the connection. A member that cannot read a
-//! transaction loses its connection to the leader, and a server that cannot read one cannot start.
-//! Therefore such a transaction is refused here, before it is proposed.
+//! transaction loses its connection to the leader, and a server that cannot read a transaction in
+//! its log cannot start. Therefore such a transaction is refused here, before it is proposed.
 
 use jute::text_len;
 use proto::txn::TxnDigest;
@@ -40,9 +40,9 @@ pub(super) fn list_bytes<'a>(paths: impl Iterator<Item = &'a str>) -> usize {
     LEN_BYTES + paths.map(string_bytes).sum::<usize>()
 }
 
-/// Maximum total length of the paths of one session's ephemeral znodes, bytes. When the session
-/// ends, all members build these paths at about the same time, although they take little memory in
-/// the tree if most of each path is shared.
+/// Maximum total length of the paths of one session's ephemeral znodes, in UTF-16 units, which are
+/// bytes for ASCII paths. When the session ends, all members build these paths at about the same
+/// time, although they take little memory in the tree if most of each path is shared.
 const EPHEMERAL_PATH_BYTES_MAX: usize = 4 << 20;
 
 impl Preparation<'_> {

@@ -23,8 +23,8 @@ impl Preparation<'_> {
             }
         }
         let settings = &self.tree.settings;
-        // Apache ZooKeeper writes records that it then refuses to read (ZOOKEEPER-4306). It must be
-        // possible to close any session, regardless of its ephemeral znodes.
+        // It must be possible to close any session, so a list that is too long is omitted. Apache
+        // ZooKeeper writes the record with the list and then refuses to read it (ZOOKEEPER-4306).
         let bytes = AROUND_BODY_BYTES + list_bytes(paths.iter().map(|path| &**path));
         let is_readable = bytes <= settings.record_bytes_max;
         if !is_readable {

@@ -29,8 +29,8 @@ pub(crate) enum QuotaNode<'a> {
 }
 
 impl<'a> QuotaNode<'a> {
-    /// Returns which quota the znode at `node_path` belongs to; `None` for other znodes. The root
-    /// cannot have a quota.
+    /// Returns which quota the znode at `node_path` belongs to; `None` if it is not a limits or
+    /// usage znode. The root cannot have a quota.
     pub(crate) fn of(node_path: &'a str) -> Option<Self> {
         let below = node_path.strip_prefix(path::QUOTA)?;
         let (root, name) = below.rsplit_once('/')?;

@@ -48,7 +48,8 @@ pub(super) fn check_reply_size(
 }
 
 impl Tree {
-    /// Returns the approximate length of the answer to a read, bytes. Does not iterate over lists.
+    /// Returns the approximate length of the answer to a read, bytes. Does not iterate over
+    /// children.
     pub fn expected_bytes(&self, request: &ReadRequest) -> usize {
         let node = |request: &PathWatchRequest| {
             let id = self.lookup(request.path.as_ref()?)?;

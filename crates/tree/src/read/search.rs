@@ -20,7 +20,7 @@ const PART_BYTES: usize = 1 << 20;
 pub struct Search<'a> {
     /// Path of the subtree that is searched.
     pub below: &'a str,
-    /// String that a name or the data must contain. ASCII letters match in both cases.
+    /// String that a name or the data must contain. The case of ASCII letters is ignored.
     pub text: &'a str,
     /// Whether data is searched as well.
     pub includes_data: bool,
@@ -47,7 +47,7 @@ pub struct Found {
 /// Results of a part of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPart {
-    /// Found znodes, in no particular order.
+    /// Found znodes, in unspecified order.
     pub found: Vec<Found>,
     /// Position of the next part; `None` after the last part.
     pub next: Option<SearchPosition>,
@@ -66,7 +66,7 @@ impl Tree {
             let id = NodeId(slot);
             slot += 1;
             let body = &self.arena[id].body;
-            // A free slot has no name, and neither does the root.
+            // The names of free slots and of the root are empty.
             if body.name_bytes().is_empty() {
                 continue;
             }
@@ -101,8 +101,8 @@ impl Tree {
     }
 }
 
-/// Returns whether a string contains `wanted`. Returns `false` if `wanted` is empty. ASCII letters
-/// match in both cases.
+/// Returns whether a string contains `wanted`. Returns `false` if `wanted` is empty. The case of
+/// ASCII letters is ignored.
 fn contains(text: &[u8], wanted: &[u8]) -> bool {
     let Some(first) = wanted.first() else {
         return false;

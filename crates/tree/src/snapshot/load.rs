@@ -33,7 +33,7 @@ pub enum LoadError {
         /// The invalid path.
         path: String,
     },
-    /// The snapshot contains no znode.
+    /// The snapshot does not contain a znode.
     #[error("the root znode is missing")]
     NoRoot,
 }
@@ -81,8 +81,8 @@ impl TreeLoader {
     /// Adds a znode. The root must be first, with the empty path, and parents must precede their
     /// children.
     ///
-    /// An ACL id that is not in the map is accepted, because a fuzzy snapshot may contain such
-    /// znodes. Replay assigns their list. Until then, only super users can access them.
+    /// An ACL id that is not in the map is accepted, because a fuzzy snapshot may contain znodes
+    /// with such an id. Replay assigns their list. Until then, only super users can access them.
     ///
     /// # Errors
     /// If the path is invalid, or if its parent is missing. A duplicate path may be reported only
@@ -175,7 +175,7 @@ impl TreeLoader {
     /// recounts the usage of all quotas.
     ///
     /// # Errors
-    /// If there was no znode, or if a path occurred twice.
+    /// If the snapshot does not contain a znode, or if a path occurs twice.
     pub fn finish(mut self, zxid: Zxid) -> Result<Tree, LoadError> {
         self.enter_pending()?;
         let mut tree = self.tree.ok_or(LoadError::NoRoot)?;

@@ -99,8 +99,8 @@ impl SnapshotCursor {
 }
 
 impl Tree {
-    /// Begins a snapshot. A paused snapshot uses no additional memory, whatever changes are made to
-    /// the tree.
+    /// Begins a snapshot. A paused snapshot does not use additional memory, even if the tree
+    /// changes.
     pub fn start_snapshot(&self) -> SnapshotCursor {
         let walk = Arc::new(Mutex::new(Walk {
             next: Self::ROOT,

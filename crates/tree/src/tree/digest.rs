@@ -73,7 +73,7 @@ pub struct DigestMismatch {
 impl Tree {
     /// Compares the digest in a transaction with the digest of this tree, to which the transaction
     /// was applied last. Returns `None` if they are equal or cannot be compared. They cannot be
-    /// compared if digests are off, or if the transaction has no digest or a digest of another
+    /// compared if digests are off, or if the transaction lacks a digest or has a digest of another
     /// version. Source: DataTree.compareDigest.
     pub fn digest_mismatch(&self, record: &TxnRecord) -> Option<DigestMismatch> {
         let recorded = record.digest?;

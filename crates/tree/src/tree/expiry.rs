@@ -6,8 +6,8 @@ use crate::Tree;
 use crate::nodes::arena::NodeId;
 use crate::nodes::owner::Owner;
 
-/// Maximum number of candidates in one round. A server removes fewer znodes between two rounds. The
-/// limit bounds the memory for the candidates' paths.
+/// Maximum number of candidates in one round. With the default settings, a server deletes fewer
+/// znodes than this between two rounds. The limit bounds the memory for the candidates' paths.
 const CANDIDATES_MAX: usize = 1 << 16;
 
 impl Tree {

@@ -191,7 +191,8 @@ impl Tree {
     }
 
     /// Returns the content of a snapshot's digest section, which is the zxid and digest after the
-    /// last transaction applied to this instance; `None` if there was none or if digests are off.
+    /// last transaction applied to this instance; `None` if no transaction was applied or if
+    /// digests are off.
     pub fn last_applied_digest(&self) -> Option<(Zxid, u64)> {
         let zxid = self.last_applied.filter(|_| self.settings.digest_enabled)?;
         Some((zxid, self.digest))
@@ -457,7 +458,8 @@ impl Tree {
 
     /// Updates the digest after a change of a znode's data and stat.
     ///
-    /// `data` is the new data. Its copy in the znode is often not in the cache yet.
+    /// `data` is the new data. It is a parameter because its copy in the znode is often not in the
+    /// cache yet.
     pub(crate) fn rehash(&mut self, id: NodeId, path: &str, data: Option<&[u8]>) {
         let node = &self.arena[id];
         if node.body.is_counted() {

@@ -9,7 +9,8 @@ use proto::{Acl, Zxid};
 use super::kinds::Kinds;
 use super::store::{WatcherId, Watches};
 
-/// Notification by one table for one change. All watchers receive an identical packet.
+/// Notification of the watchers in one table about one change. All watchers receive an identical
+/// packet.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Type of the event.
@@ -18,8 +19,8 @@ pub struct Event {
     pub path: Str,
     /// Zxid of the transaction that caused the event.
     pub zxid: Zxid,
-    /// ACL that must permit a watcher to read before it receives the event; `None` if the list is
-    /// unknown.
+    /// ACL of the znode. Only watchers that it permits to read receive the event. `None` if the
+    /// list is unknown.
     pub acl: Option<Arc<[Acl]>>,
     /// Connections to notify, each once. Their one-shot watches are removed.
     pub watchers: Vec<WatcherId>,
@@ -33,7 +34,7 @@ pub(crate) enum ZnodeChange {
     DataChanged,
 }
 
-/// Destination of a transaction's events.
+/// Watches that a transaction may fire, and the list to which their events are added.
 pub(crate) struct Firing<'a> {
     pub(crate) watches: &'a mut Watches,
     pub(crate) events: &'a mut Vec<Event>,

@@ -135,7 +135,7 @@ mod tests {
         let mut expected = vec!["/a", "/b", "/c", "/other"];
         expected.retain(|path| *path != other);
         assert_eq!(all, expected);
-        // The connection ends between two parts, and another one is assigned its slot.
+        // The connection ends between two parts, and another connection is assigned its slot.
         let mut at = Watchers::default();
         listed(&watches, &mut at, 1);
         watches.remove_watcher(WATCHER);

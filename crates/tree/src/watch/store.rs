@@ -113,9 +113,9 @@ impl Watches {
         while !self.remove_some(watcher, usize::MAX) {}
     }
 
-    /// Removes up to `count` watches of a connection. Returns whether all have been removed. A
-    /// connection may have millions of watches, and a thread that holds the tree's lock may wait
-    /// for the lock of this table.
+    /// Removes up to `count` watches of a connection. Returns whether all have been removed. The
+    /// number is limited because a connection may have millions of watches, and a thread that holds
+    /// the tree's lock may wait for the lock of this table.
     pub fn remove_some(&mut self, watcher: WatcherId, count: usize) -> bool {
         for _ in 0..count {
             let Some(&slot) = self.watcher_slots.get(&watcher) else {

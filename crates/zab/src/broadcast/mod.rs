@@ -15,12 +15,13 @@
 //! acknowledgement therefore covers all earlier proposals, and only one position per server is
 //! stored, for any number of outstanding proposals.
 //!
-//! While a reconfiguration is pending, later proposals need a quorum of the old *and* of the new
-//! configuration. [`Proposals::join`] marks the zxid from which this applies. A proposal made
-//! before the new configuration is in force needs both until [`Proposals::replace`].
+//! A pending reconfiguration and all proposals after it need a quorum of the old *and* of the new
+//! configuration. This applies from [`Proposals::join`] until [`Proposals::replace`], which puts
+//! the new configuration in force.
 //!
-//! This module only counts. The [leader](crate::leader::Leader) that holds this value decides which
-//! learners receive a proposal or a commit, and which packets a joining learner receives first.
+//! This module only counts. The [leader](crate::leader::Leader) that owns the [`Proposals`] decides
+//! which learners receive a proposal or a commit, and which packets a joining learner receives
+//! first.
 //!
 //! Source: Leader.processAck, Leader.tryToCommit.
 
@@ -44,7 +45,7 @@ pub struct NeverProposed {
     pub last_proposed: Zxid,
 }
 
-/// A leader's proposals, from the call that makes them until their commit.
+/// A leader's proposals, each from [`Proposals::propose`] until its commit.
 ///
 /// ```
 /// use proto::{Sid, Zxid, quorum::Majority};
@@ -61,23 +62,23 @@ pub struct NeverProposed {
 /// # Ok::<(), zoarium_zab::broadcast::NeverProposed>(())
 /// ```
 ///
-/// Invariants: zxids are committed in the order of their proposals, each one once, and never before
-/// a quorum has them on disk.
+/// Invariants: zxids are committed in the order of their proposals, each once, and never before a
+/// quorum has them on disk.
 #[derive(Debug)]
 pub struct Proposals {
     /// Eras in zxid order, oldest first. Never empty.
     eras: VecDeque<Era>,
-    /// Zxid of the pending reconfiguration. A single step never commits later proposals, because
-    /// the new configuration must come into force first.
+    /// Zxid of the pending reconfiguration. Proposals after it are not committed until the new
+    /// configuration is in force.
     barrier: Option<Zxid>,
     leader: Sid,
-    /// Newest acknowledgement of each voter that has sent one.
+    /// Highest zxid that each voter has acknowledged.
     acked: BTreeMap<Sid, Zxid>,
     outstanding: VecDeque<Zxid>,
     last_proposed: Zxid,
     last_committed: Zxid,
-    /// Connected followers without which the leader must not decide, while an oracle lets it decide
-    /// alone. `None` without a grant.
+    /// Connected followers while the oracle lets the leader decide alone; `None` otherwise. The
+    /// leader may decide without the other voter only if that voter is not in this set.
     alone_without: Option<BTreeSet<Sid>>,
 }
 
@@ -89,14 +90,14 @@ struct Era {
 }
 
 impl Proposals {
-    /// Creates an instance without proposals. Every later zxid must be greater than
+    /// Creates an instance without proposals. Every proposed zxid must be greater than
     /// `last_committed`, which is the last zxid of the recovered log, or a new epoch with counter
     /// 0.
     pub fn new(quorum: impl QuorumVerifier + 'static, leader: Sid, last_committed: Zxid) -> Self {
         Self::shared(Arc::new(quorum), leader, last_committed)
     }
 
-    /// Creates an instance like [`Proposals::new`], with a quorum verifier that others also use.
+    /// Creates an instance like [`Proposals::new`], with a shared quorum verifier.
     pub fn shared(quorum: Arc<dyn QuorumVerifier>, leader: Sid, last_committed: Zxid) -> Self {
         Self {
             eras: VecDeque::from([Era {
@@ -177,8 +178,8 @@ impl Proposals {
         Ok(self.outstanding.drain(..committed))
     }
 
-    /// Requires a quorum of `next` as well for all proposals from `from` on. `from` is the
-    /// reconfiguration that contains `next`. Commits stop after `from` until
+    /// Requires a quorum of `next` as well for all proposals from `from` on. `from` is the zxid of
+    /// the reconfiguration that contains `next`. Commits stop after `from` until
     /// [`Proposals::replace`].
     pub fn join(&mut self, from: Zxid, next: Arc<dyn QuorumVerifier>) {
         let mut quorums = self
@@ -190,13 +191,13 @@ impl Proposals {
         self.eras.push_back(Era { from, quorums });
     }
 
-    /// Puts the last joined configuration in force. From now on it decides alone, even about the
-    /// proposals made since it joined.
+    /// Puts the last joined configuration in force. From now on, its quorums alone decide, even
+    /// about the proposals since [`Proposals::join`].
     ///
     /// A removed voter no longer acknowledges. Without this rule, those proposals and all later
-    /// ones could wait indefinitely. The rule is safe because a quorum of the old configuration has
-    /// the reconfiguration on disk. Every later leader therefore knows the new configuration and
-    /// needs a quorum of it.
+    /// proposals could wait indefinitely. The rule is safe because a quorum of the old
+    /// configuration has the reconfiguration on disk. Every later leader therefore knows the new
+    /// configuration and needs a quorum of it.
     pub fn replace(&mut self) {
         let newest = self.eras.back().and_then(|era| era.quorums.last()).cloned();
         if let (Some(quorum), Some(barrier)) = (newest, self.barrier.take()) {
@@ -206,16 +207,16 @@ impl Proposals {
         }
     }
 
-    /// Discards a server's acknowledgements when it disconnects or starts a new synchronisation. It
-    /// may have to cut its log, so its earlier acknowledgements prove nothing about its current
-    /// disk.
+    /// Discards a server's acknowledgements. Call it when the server disconnects or starts a new
+    /// synchronisation. The server may have to cut its log, so its earlier acknowledgements prove
+    /// nothing about its current disk.
     pub fn forget(&mut self, sid: Sid) {
         self.acked.remove(&sid);
     }
 
-    /// Sets whether an oracle lets the leader of two voters decide alone. `present` lists the
-    /// connected followers without which the leader must not decide. `None` means that the leader
-    /// needs a quorum.
+    /// Sets whether the oracle lets the leader of two voters decide without the other voter.
+    /// `present` lists the connected followers. If the other voter is one of them, a quorum is
+    /// still needed. `None` means that the oracle does not permit anything.
     pub fn set_alone_without(&mut self, present: Option<BTreeSet<Sid>>) {
         self.alone_without = present;
     }
@@ -273,7 +274,7 @@ impl Proposals {
         era.quorums.iter().all(|quorum| decides(&**quorum))
     }
 
-    /// Returns whether a server is a voter in a configuration that an outstanding or future
+    /// Returns whether a server is a voter in a configuration whose quorum an outstanding or future
     /// proposal needs.
     fn is_voter(&self, sid: Sid) -> bool {
         let mut quorums = self.eras.iter().flat_map(|era| &era.quorums);

@@ -103,7 +103,8 @@ fn a_zxid_is_not_proposed_twice() {
 }
 
 /// Seed 1097 of the simulator: a reconfiguration turned a voter into an observer. That voter had
-/// not acknowledged the later proposals, and the leader never committed anything again.
+/// not acknowledged the proposals after the reconfiguration, and the leader never committed
+/// anything again.
 #[test]
 fn seed_1097_proposals_after_a_reconfiguration_need_only_the_new_voters() {
     let mut proposals = Proposals::new(Majority::new([Sid(1), Sid(2)]), Sid(1), Zxid(0));

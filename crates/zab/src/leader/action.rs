@@ -64,7 +64,7 @@ pub enum Action {
     /// Append a record to the log. Once it is on disk, call `handle_synced`.
     Append(Record),
     /// Apply the committed record to the tree. A standalone server receives only the zxid of the
-    /// last record, which covers all earlier ones.
+    /// last record, which covers all earlier records.
     Deliver(Record),
     /// Start serving, because the epoch is established. Zxids begin after counter 0 of the epoch.
     Lead {
@@ -77,8 +77,8 @@ pub enum Action {
     ActivateConfig {
         /// Transaction with the reconfiguration.
         record: Record,
-        /// Leader from now on. If it is another server, this server commits nothing more. All
-        /// packets that the learners still need precede this action.
+        /// Leader from now on. If it is another server, this server commits nothing more, and this
+        /// action follows all packets that the learners still need.
         designated_leader: Sid,
     },
     /// Order a request from a client of a learner.
@@ -203,8 +203,7 @@ pub enum LinkFault {
         /// Sid of both servers.
         sid: Sid,
     },
-    /// The learner reports a negative epoch, or an epoch without a valid successor. No leader can
-    /// have had such an epoch.
+    /// The learner's accepted epoch is negative or does not have a valid successor.
     #[error("the learner's accepted epoch {accepted} is implausibly high")]
     EpochImplausible {
         /// Reported epoch.

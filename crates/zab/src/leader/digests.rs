@@ -12,8 +12,8 @@
 //!   neither                                      each learner with another digest is informed
 //! ```
 //!
-//! A learner that received a snapshot in this role does not count for the leader, because its tree
-//! is a copy of the leader's tree, right or wrong.
+//! A learner that received a snapshot from this leader does not count for the leader, because its
+//! tree is a copy of the leader's tree, right or wrong.
 //!
 //! A follower with `observerMasterPort` also queries its observers ([`crate::observer_master`]).
 //!
@@ -38,7 +38,8 @@ pub(super) struct Comparison {
     queried: BTreeMap<LinkId, Option<u64>>,
     /// Time at which the leader decides from the answers that have arrived, ms.
     until_ms: i64,
-    /// Whether the answers are counted. The next comparison must wait until `until_ms`.
+    /// Whether the answers have been counted. Even then, the next comparison waits until
+    /// `until_ms`.
     is_judged: bool,
 }
 
@@ -113,7 +114,8 @@ impl Leader {
         }
     }
 
-    /// Decides from the current answers if the time is over, and permits the next comparison.
+    /// Decides from the current answers if the time is over or no answer is missing. When the time
+    /// is over, the next comparison may begin.
     pub(super) fn end_comparison_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let is_answered = self.digests.as_ref().is_some_and(Comparison::is_answered);
         let is_due = |comparison: &Comparison| comparison.until_ms <= now_ms;
@@ -170,8 +172,8 @@ impl Leader {
             });
         }
         let agreed = is_right.then_some(own);
-        // The quorum's digest is sent to all of them, because a follower forwards it to its
-        // observers.
+        // If the leader is right, every learner that has answered receives the leader's digest,
+        // because a follower forwards the digest to its observers.
         for (to, _) in answers
             .into_iter()
             .filter(|(_, digest)| is_right || *digest != own)

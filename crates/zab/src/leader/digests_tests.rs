@@ -13,7 +13,7 @@ const OTHER: u64 = 8;
 const THIRD: u64 = 9;
 
 /// Creates server 5, which leads epoch 1 and has committed a transaction. Servers 1 to `followers`
-/// follow, each over the link with the same number and with this version.
+/// follow. Each uses the link with the number of its sid and the protocol version from `version`.
 fn leading(followers: i64, version: impl Fn(i64) -> i32) -> Leader {
     let start = LeaderStart {
         sid: Sid(5),
@@ -173,7 +173,7 @@ fn one_comparison_at_a_time_and_a_learner_that_leaves_is_not_waited_for() {
     leader.compare_digests(OWN, 0, &mut out);
     assert!(out.is_empty(), "{out:?}");
     for (sid, zxid, digest) in [
-        // These answers belong to a query that was never sent.
+        // This answer belongs to a query that was never sent.
         (1, Zxid(LAST.0 - 1), OTHER),
         (1, LAST, OTHER),
         (2, LAST, OWN),

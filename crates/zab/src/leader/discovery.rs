@@ -90,7 +90,8 @@ impl Leader {
 
     /// Drops older connections of a server that has connected again. A restarted server often
     /// reconnects before its old connection is known to be dead. If both connections remained,
-    /// acknowledgements over the old one could count for records that the restarted server lacks.
+    /// acknowledgements over the old connection could count for records that the restarted server
+    /// lacks.
     fn replace_older_link(&mut self, link: LinkId, sid: Sid, out: &mut Vec<Action>) {
         let same = |(id, other): (&LinkId, &super::LearnerLink)| {
             (*id != link && other.sid == Some(sid)).then_some(*id)
@@ -206,9 +207,10 @@ impl Leader {
     /// a voter, that voter alone has logged later proposals, and the configuration in force needs
     /// its vote.
     ///
-    /// Both servers had the same last leader. The learner's additional records therefore follow the
-    /// proposed configuration, so their commit needed a quorum of that configuration. A server that
-    /// has acknowledged the new epoch, with a log that is not longer than this server's log, lacks
+    /// This server and the learner had the same last leader, and this server's log contains the
+    /// proposed configuration. The learner's additional records therefore follow that
+    /// configuration, so their commit needed a quorum of that configuration. A server that has
+    /// acknowledged the new epoch, with a log that is not longer than this server's log, lacks
     /// these records and no longer accepts them.
     fn has_all_committed_in(&self, epoch: Epoch) -> bool {
         let (Some(next), Some(config)) = (&self.next, &self.epoch_config) else {

@@ -149,7 +149,8 @@ impl AckLag {
         }
     }
 
-    /// Returns the oldest owed acknowledgement, and the time for which it has been owed.
+    /// Returns the zxid of the oldest owed acknowledgement, and the time for which it has been
+    /// owed, ms.
     pub(crate) fn oldest_owed_ack(&self, now_ms: i64) -> Option<(Zxid, i64)> {
         self.oldest
             .map(|(zxid, since)| (zxid, now_ms.saturating_sub(since)))

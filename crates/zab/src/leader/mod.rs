@@ -73,9 +73,9 @@ pub struct LeaderStart {
     /// Newest transactions, up to `last_zxid`.
     pub committed: CommittedLog,
     /// Zxid from which on the log files contain every transaction. After a snapshot received in a
-    /// synchronisation, the log may have a gap. If a later epoch begins there, zxids do not reveal
-    /// the gap, and learners synchronised from such files would miss transactions (ZOOKEEPER-2846).
-    /// The zxid of the newest snapshot is always a correct value.
+    /// synchronisation, the log may have a gap. If a later epoch begins after the gap, zxids do not
+    /// reveal the gap, and learners synchronised from such files would miss transactions
+    /// (ZOOKEEPER-2846). The zxid of the newest snapshot is always a correct value.
     pub log_whole_from: Zxid,
     /// Configuration in force.
     pub quorum: Arc<dyn QuorumVerifier>,
@@ -97,8 +97,8 @@ pub struct NextConfig {
     pub leader_stays: bool,
 }
 
-/// Configuration with which an epoch begins, which is the last one seen. If it had no version, its
-/// version is the epoch with counter 0.
+/// Configuration with which an epoch begins. It is the last configuration that the leader has seen.
+/// If it did not have a version, its version is the epoch with counter 0.
 #[derive(Debug, Clone)]
 pub struct EpochConfig {
     /// Text of the configuration, for NEWLEADER.
@@ -120,8 +120,8 @@ pub struct ConnectedLearner {
 
 /// State machine of a leader and its learners.
 ///
-/// Execute its actions in order. Every appended record must come from this instance. After
-/// [`Action::StepDown`], all calls are ignored.
+/// Execute its actions in order. Every record that the host appends must come from this instance.
+/// After [`Action::StepDown`], all calls are ignored.
 #[derive(Debug)]
 pub struct Leader {
     sid: Sid,
@@ -151,8 +151,8 @@ pub struct Leader {
     log_whole_from: Zxid,
     is_log_unusable: bool,
     oracle_grants: bool,
-    /// Whether the oracle's answer arrived with the current input. Only a fresh answer may decide
-    /// anything.
+    /// Whether the oracle's answer arrived with the current input. Only a fresh answer permits a
+    /// decision.
     is_oracle_fresh: bool,
     pings: u64,
     /// Whether the log was empty when the role began.
@@ -222,7 +222,7 @@ impl Leader {
 
     /// Creates the leader of a standalone server. It leads from now on without establishing an
     /// epoch, and its zxids follow `last_zxid`. It waits only for its own log. Source:
-    /// ZooKeeperServer (its zxids continue past the end of the counter).
+    /// ZooKeeperServer (whose zxids continue past the end of the counter).
     pub fn standalone(sid: Sid, last_zxid: Zxid) -> Self {
         let quorum: Arc<dyn QuorumVerifier> = Arc::new(Majority::new([sid]));
         Self {

@@ -1,15 +1,15 @@
 //! The oracle of an ensemble of two voters: it lets one server continue without the other.
 //!
-//! A majority of two is both, so the loss of either would end the service. An external oracle,
-//! which names at most one of them, may let that server continue alone. This server then decides
-//! alone while the other is not connected. Once the other server has returned and receives
-//! proposals, both are needed again, whatever the oracle answers. The operator of the oracle is
-//! responsible for never naming both servers at the same time.
+//! A majority of two voters consists of both, so the loss of either voter would end the service. An
+//! external oracle, which names at most one of them, may let that server continue alone. The named
+//! server then decides alone while the other server is not connected. Once the other server has
+//! returned and receives proposals, both are needed again, whatever the oracle answers. The
+//! operator of the oracle is responsible for never naming both servers at the same time.
 //!
 //! A grant applies only to the decisions that this server makes when the answer arrives. It does
-//! not apply later, because the oracle may have named the other server by then. The next decision
-//! waits for the next answer ([`Leader::oracle_question`]). To remain leader without making a
-//! decision, this server needs only the last answer.
+//! not apply to later decisions, because the oracle may have named the other server by then. The
+//! next decision waits for the next answer ([`Leader::oracle_question`]). To remain leader without
+//! making a decision, this server needs only the last answer.
 //!
 //! Differs from Apache ZooKeeper: whether the other server is connected is checked for each
 //! decision instead of once per tick. A follower without a vote does not count as the other server.
@@ -35,8 +35,8 @@ pub struct OracleQuestion {
 
 impl Leader {
     /// Handles the oracle's current answer, which states whether this server may continue alone.
-    /// Call it several times per tick, and soon after the question has changed. If it is never
-    /// called, the leader behaves as if there were no oracle.
+    /// Call it several times per tick, and soon after [`Leader::oracle_question`] has changed. If
+    /// it is never called, the leader behaves as if there were no oracle.
     pub fn handle_oracle(&mut self, grants: bool, now_ms: i64, out: &mut Vec<Action>) {
         if grants != self.oracle_grants {
             tracing::info!(sid = %self.sid, grants, "the oracle's answer has changed");
@@ -99,8 +99,8 @@ impl Leader {
         is_enough(&*self.quorum) && next.is_none_or(|next| is_enough(&**next))
     }
 
-    /// Passes to the proposals whether this server may decide alone, and without which followers it
-    /// must not decide.
+    /// Passes the connected followers to the proposals if the oracle's grant applies now, and
+    /// `None` otherwise.
     pub(super) fn update_quorum_of_proposals(&mut self) {
         let is_granted = self.oracle_grants && self.is_oracle_fresh;
         let present = is_granted.then(|| self.forwarding_followers());

@@ -54,8 +54,8 @@ impl Leader {
         out.push(Action::ReadLog { to, from, upto });
     }
 
-    /// Handles some records from the log files. The first record must be the last one up to `from`
-    /// in the action.
+    /// Handles some records from the log files. The first record must be the last record up to
+    /// `from` of [`Action::ReadLog`].
     pub fn handle_log_records(
         &mut self,
         link: LinkId,
@@ -154,7 +154,8 @@ impl Leader {
             SyncOpening::Trunc(zxid) => LeaderPacket::Trunc { zxid },
             SyncOpening::Snap => {
                 let zxid = self.last;
-                // In a new ensemble, all members have the same empty tree.
+                // The empty tree does not count as a copy, because all members of a new ensemble
+                // have it.
                 let is_empty = self.began_empty && zxid.counter() == 0;
                 if let Some(link) = self.links.get_mut(&to) {
                     link.has_copy = !is_empty;
@@ -199,8 +200,8 @@ impl Leader {
         };
         let mut new_leader = Some(Action::Send { to, packet });
         // A learner treats the configuration in NEWLEADER as committed and as the last one seen.
-        // NEWLEADER must therefore contain the one in force, and a proposed one must follow
-        // NEWLEADER.
+        // NEWLEADER must therefore contain the configuration in force, and must be sent before the
+        // proposal of a new configuration.
         if self.reconfig.is_some() {
             out.extend(new_leader.take());
         }

@@ -50,10 +50,11 @@ pub enum Action {
     Append(Record),
     /// Apply the committed record to the tree.
     Deliver(Record),
-    /// Store the configuration in this transaction as the last one seen. It is proposed, not
-    /// committed.
+    /// Store the configuration in this transaction as this server's last seen configuration. It is
+    /// proposed, not committed.
     ConfigProposed(Record),
-    /// Store the leader's last seen configuration, given as text, as the last one seen.
+    /// Store this text, the leader's last seen configuration, as this server's last seen
+    /// configuration.
     ConfigSeen(Bytes),
     /// Use this configuration if its version is not above `upto`. A configuration with a version
     /// above `upto` is only proposed, and comes into force when it is committed. Java uses it
@@ -155,9 +156,9 @@ pub enum Fault {
         /// Text form of the packet.
         packet: String,
     },
-    /// The leader's epoch is older than a promised one. Pause before the next attempt, because the
-    /// election is likely to find this leader again (Apache ZooKeeper retries 40 to 250 times per
-    /// second).
+    /// The leader's epoch is lower than the epoch that this server has promised. Pause before the
+    /// next attempt, because the election is likely to find this leader again (Apache ZooKeeper
+    /// retries 40 to 250 times per second).
     #[error("the leader proposes epoch {proposed}, but this server has accepted epoch {accepted}")]
     EpochBehind {
         /// Epoch of the leader.
@@ -167,9 +168,9 @@ pub enum Fault {
     },
     /// The log cannot be cut at the zxid that the leader requests. Connect to this leader again
     /// immediately, without an election, with
-    /// [`truncation_failed_in`](super::LearnerStart::truncation_failed_in) set. It will then send a
-    /// snapshot. A retry through an election would begin another epoch, in which the leader repeats
-    /// the request, because it may need this voter for its quorum.
+    /// [`truncation_failed_in`](super::LearnerStart::truncation_failed_in) set. The leader will
+    /// then send a snapshot. A retry through an election would begin another epoch, in which the
+    /// leader repeats the request, because it may need this voter for its quorum.
     #[error("cannot truncate the log, which ends at {end}, to {wanted}")]
     CannotTruncate {
         /// Epoch of the leader.
@@ -191,7 +192,7 @@ pub enum Fault {
     /// The snapshot is incomplete or cannot be decoded.
     #[error("the leader's snapshot is damaged")]
     SnapshotDamaged,
-    /// A transaction is missing between two received ones (ZOOKEEPER-4925).
+    /// A transaction is missing between two received transactions (ZOOKEEPER-4925).
     #[error("transaction {next} does not follow {last}")]
     Gap {
         /// Last transaction before the gap.

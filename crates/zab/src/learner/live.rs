@@ -47,7 +47,8 @@ impl Live {
                 append_and_deliver(record, log, out);
             }
             (LearnerKind::Observer, true) => append_and_deliver(record, log, out),
-            // The INFORM for this transaction will repeat it.
+            // The INFORM for this transaction will repeat its zxid and must not be ignored as a
+            // repetition.
             (LearnerKind::Observer, false) => self.last_received = None,
         }
     }

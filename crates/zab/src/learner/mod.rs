@@ -27,9 +27,9 @@
 //! unchanged packets:
 //!
 //! - An observer has the committed log on disk before it accepts the epoch, like a follower.
-//! - The amount held back until UPTODATE is bounded. Records over the bound are logged and
-//!   acknowledged earlier.
-//! - A hole inside an epoch ends the role in the live stream, too.
+//! - The total size of the records held back until UPTODATE is bounded. Records over the bound are
+//!   logged and acknowledged earlier.
+//! - A gap inside an epoch ends the role, in the live stream as well.
 //! - UPTODATE is not accepted before NEWLEADER.
 //! - A commit that does not match a proposal ends synchronisation.
 //!
@@ -87,8 +87,8 @@ pub struct LearnerStart {
     /// Whether no snapshot was ever written or loaded, and `snapshot.trust.empty` permits this. The
     /// learner then writes a snapshot even after a DIFF (ZOOKEEPER-3056).
     pub lacks_snapshot: bool,
-    /// Whether the server's tree differs from the tree of a quorum with the leader. The learner
-    /// then accepts only a snapshot.
+    /// Whether the server's tree differs from the tree of a quorum that includes the leader. The
+    /// learner then accepts only a snapshot.
     pub needs_snapshot: bool,
     /// Newest committed transactions.
     pub committed: CommittedLog,
@@ -385,7 +385,7 @@ impl Learner {
     }
 
     /// Returns the time at which to call [`Learner::handle_deadline`] if no packet arrives, ms;
-    /// `None` while the host works and does not read.
+    /// `None` while the host works and does not read, and after the end of the role.
     pub fn deadline_ms(&self) -> Option<i64> {
         let limit = match &self.phase {
             Phase::Left { .. } | Phase::Restoring(Restore::Truncate(_)) => return None,

@@ -318,7 +318,7 @@ impl Synchronise {
         live
     }
 
-    /// Returns whether the learner may hold back more records.
+    /// Returns whether the learner may read more packets.
     pub(super) fn is_reading(&self) -> bool {
         match self.stage {
             Stage::Receiving | Stage::Acknowledged => true,

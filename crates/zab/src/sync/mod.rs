@@ -32,7 +32,7 @@ pub enum SyncOpening {
     Snap,
 }
 
-/// Decision how a synchronisation begins.
+/// Decision about the beginning of a synchronisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncPlan {
     /// Send this packet, then all transactions committed after a zxid.
@@ -42,7 +42,7 @@ pub enum SyncPlan {
         /// Zxid after which transactions follow. Meaningless for a snapshot.
         after: Zxid,
     },
-    /// Read the log files, and decide by their contents.
+    /// Read the log files, and decide from their contents.
     ReadLog,
 }
 
@@ -93,9 +93,9 @@ pub fn decide(
         };
     }
     if peer > max && !is_epoch_start(peer) {
-        // No log contains the start of an epoch, so the learner could not cut there. Only a
-        // snapshot received before the epoch's first transaction, or an empty log, ends there. The
-        // learner would refuse such a TRUNC again in every later epoch.
+        // No log contains a record with counter 0, so the learner cannot cut its log at such a zxid
+        // and would refuse the TRUNC in every later epoch, too. It receives a snapshot instead.
+        // Zxid 0 is an exception, because it means an empty log.
         if is_epoch_start(max) && max != Zxid::ZERO {
             return SyncPlan::SNAP;
         }

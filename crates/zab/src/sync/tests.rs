@@ -65,7 +65,7 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
     ("1:4 1:5", "1:5", "1:2", "files"),
     ("1:4 1:5", "1:5", "0:0", "files"),
     ("", "1:9", "1:5", "files"),
-    // A new leader that was restarted and has no proposal yet.
+    // A new leader that was restarted and has not proposed anything yet.
     ("", "2:0", "1:5", "SNAP"),
     ("", "1:0", "0:0", "SNAP"),
     ("2:4 2:5", "2:5", "2:0", "files"),
@@ -94,8 +94,8 @@ fn every_row_of_the_table() {
 
 #[test]
 fn unknown_in_a_known_epoch_is_cut_and_continued() {
-    // The committed log has no gap inside an epoch, so only a list read from older files leads
-    // here. The rule applies nevertheless.
+    // The committed log does not have gaps inside an epoch, so this case occurs only with records
+    // from older files. The rule applies nevertheless.
     let open = open(
         zxid("1:5"),
         Some(zxid("1:3")),
@@ -109,7 +109,8 @@ fn unknown_in_a_known_epoch_is_cut_and_continued() {
     assert_eq!(open, expected);
 }
 
-/// Records in the files, beginning with the last one up to the peer's zxid, and the outcome.
+/// The columns are the records in the files (beginning with the last one up to the peer's zxid),
+/// the peer's zxid, and the outcome.
 const DISK_ROWS: &[(&str, &str, &str)] = &[
     ("1:2 1:3 1:4", "1:2", "DIFF(1:9) after 1:2"),
     ("1:2", "1:2", "DIFF(1:9) after 1:2"),
@@ -118,8 +119,8 @@ const DISK_ROWS: &[(&str, &str, &str)] = &[
     ("1:3 1:4", "1:2", "none"),
     ("1:1", "0:0", "none"),
     ("", "1:2", "none"),
-    // The peer's zxid is not in these files, first in the epoch of the next record, then in an
-    // earlier epoch.
+    // The peer's zxid is not in these files. The next record is in the same epoch, in a later
+    // epoch, or missing.
     ("1:2 1:5", "1:3", "TRUNC(1:2) after 1:2"),
     ("1:2 2:1", "1:3", "none"),
     ("1:2", "1:3", "none"),

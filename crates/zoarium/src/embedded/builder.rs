@@ -71,16 +71,16 @@ impl ServerBuilder {
     }
 
     /// Adds a setting, like a line `key=value` of zoo.cfg. All keys in docs/CONFIG.md are
-    /// supported. The last setting with a key applies. It takes precedence over the other methods,
-    /// except that a system property overrides some keys, as for `zoarium server`.
+    /// supported. If a key is set several times, the last value applies. A setting overrides the
+    /// other methods of this builder, except that system properties override some keys, as with
+    /// `zoarium server`.
     pub fn setting(mut self, key: impl Into<String>, value: impl ToString) -> Self {
         self.settings.push((key.into(), value.to_string()));
         self
     }
 
-    /// Sets a system property such as `jute.maxbuffer`, as `-Dname=value` does for
-    /// `zoarium server`. The environment variables of the process (`SERVER_JVMFLAGS`) have no
-    /// effect here.
+    /// Sets a system property such as `jute.maxbuffer`, as `-Dname=value` does for `zoarium
+    /// server`. The environment variables of the process (`SERVER_JVMFLAGS`) are ignored.
     pub fn property(mut self, name: &str, value: impl ToString) -> Self {
         let definition = format!("{name}={}", value.to_string());
         self.properties.define("the properties", &definition);

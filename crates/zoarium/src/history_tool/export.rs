@@ -17,7 +17,7 @@ use crate::tool::{ToolError, file_error};
 
 /// Name of the admin server's command.
 const EXPORT: &str = "history/export";
-/// Header of a page that contains the start of the next page.
+/// Header with the start of the next page. The last page lacks this header.
 const NEXT: &str = "x-history-next";
 /// Maximum size of an accepted page, bytes. One change with the znode before and after it always
 /// fits.

@@ -1,9 +1,9 @@
-//! Clients of changes, from the knowledge of all members.
+//! Lookups of the clients of changes at all members of an ensemble.
 //!
 //! A member records addresses and identities only of the clients that it serves. For
 //! administrators, the commands therefore query all members. A server does not forward the
-//! credentials of its caller. The command has them anyway, and sends them only over connections
-//! that protect them.
+//! credentials of its caller to other members. The command itself sends the credentials to each
+//! member, but only over connections that protect them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -19,7 +19,8 @@ use crate::tool::parse_zxid;
 
 /// Name of the admin server's command.
 const ORIGINS: &str = "history/origins";
-/// Time limit for all answers from a member to one lookup. A machine that runs tests may be busy.
+/// Time limit for all answers from a member to one lookup. The limit is longer in tests, because
+/// the machine may be busy.
 const ANSWER_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 4 });
 /// Time that a member has to record a change that another member has recorded.
 const LAG_LIMIT: Duration = Duration::from_secs(2);
@@ -139,7 +140,8 @@ impl Origins {
         failed.collect()
     }
 
-    /// Queries members without a recent failure. Returns clients, and the reason if one is unknown.
+    /// Queries members without a recent failure. Returns the known clients by zxid, and the reason
+    /// why other clients are unknown.
     async fn query(&mut self, zxids: &[Zxid]) -> (HashMap<Zxid, Origin>, String) {
         let mut known = HashMap::new();
         let mut lagging = Vec::new();
@@ -206,7 +208,7 @@ impl Origins {
 
     /// Queries the servers that the user named for the members of their ensemble. Returns `None`
     /// instead of the members if the caller is not an administrator. The first member is the server
-    /// that answered.
+    /// that answered. If no server answers, the members are these servers with their failures.
     async fn find_members(&self, zxids: &[Zxid]) -> (Option<Vec<Member>>, Answer) {
         let mut failed = Vec::new();
         for server in self.named.servers() {
@@ -285,7 +287,7 @@ impl Member {
         }
     }
 
-    /// Returns whether the last query was answered.
+    /// Returns whether the last query was answered. Also returns true before the first query.
     pub(crate) fn answers(&self) -> bool {
         self.failure.is_none()
     }
@@ -344,7 +346,8 @@ pub(crate) fn is_by(change: &Value, who: &str) -> bool {
             .any(|identity| identity == who)
 }
 
-/// Returns whether the client of a change is unknown. Changes by the server itself have no client.
+/// Returns whether the client of a change is unknown. Changes by the server itself do not have a
+/// client.
 fn is_missing(change: &Value) -> bool {
     let is_of_session = change["session"]
         .as_str()

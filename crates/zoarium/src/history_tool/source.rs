@@ -92,7 +92,7 @@ impl PlaceArgs {
             };
             return Ok(Source::Servers(Box::new(servers)));
         };
-        // A user who may read the files may read their contents.
+        // ACLs do not restrict a user who can read the files.
         let owner = Viewer::FileOwner { shows_secrets };
         Ok(Source::Files(Box::new(Reader::open(&dir)?), owner))
     }

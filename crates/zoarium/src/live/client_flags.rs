@@ -12,7 +12,8 @@ use config::{Surroundings, SystemProperties};
 
 use crate::embedded::ThisMachine;
 
-/// Environment variables that contain the flags of a client. The later one takes precedence.
+/// Environment variables that contain the flags of a client. Flags in the later variable take
+/// precedence.
 const FLAG_VARIABLES: [&str; 2] = ["CLIENT_JVMFLAGS", "JVMFLAGS"];
 
 /// Maximum size of a JAAS file that is read, bytes.
@@ -73,7 +74,7 @@ fn login(properties: &SystemProperties) -> Result<Option<SaslClient>, String> {
     let section = properties.get("zookeeper.sasl.clientconfig");
     let Some(found) = file.section(section.unwrap_or("Client")) else {
         return match section {
-            // A server's JAAS file has no section for clients.
+            // The file may be a server's JAAS file, which does not contain a section for clients.
             None => Ok(None),
             Some(name) => Err(format!(
                 "{} does not contain the section {name}",

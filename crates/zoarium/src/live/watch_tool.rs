@@ -299,7 +299,7 @@ mod tests {
         format!("{:x}\r\n{line}\r\n", line.len())
     }
 
-    /// Answers one request to a member. Its first feed ends during the first lookup, and its first
+    /// Answers one request to a member. The first feed ends during the first lookup, and the first
     /// lookup ends after the second feed has begun.
     fn answer(mut stream: TcpStream, shared: &Shared) {
         let mut request = Vec::new();

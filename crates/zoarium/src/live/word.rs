@@ -231,9 +231,9 @@ async fn connect_by_tls(
 }
 
 /// Returns the stores named by the flags or by zoo.cfg, in the order in which to try them. A client
-/// can use the key store of the server, because a server that accepts certificates from its
-/// authority also accepts its own certificate. With a zoo.cfg, host names are not checked, because
-/// the server is on this machine.
+/// can use the key store of the server, because a server that trusts the authority of its own
+/// certificate also accepts this certificate from a client. With a zoo.cfg, host names are not
+/// checked, because the server is on this machine.
 ///
 /// The trust store of a server is meant for clients' certificates and may be missing. The
 /// alternatives are the server's own certificate and the certificates that the platform trusts.

@@ -180,7 +180,8 @@ pub(crate) fn run_set(args: &SetArgs) -> ExitCode {
 
 /// Runs `create`.
 pub(crate) fn run_create(args: &CreateArgs) -> ExitCode {
-    // The server completes the path of a sequential znode.
+    // The server appends digits to the path of a sequential znode, so the check also appends a
+    // digit.
     let whole = if args.sequential {
         format!("{}0", args.path)
     } else {

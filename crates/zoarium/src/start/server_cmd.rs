@@ -24,8 +24,8 @@ use crate::start::ready::{ready_line, welcome};
 /// Environment variables that contain the operators' `-D` flags.
 const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];
 
-/// Requested limit on file descriptors. With a low limit, there would be no capacity for clients.
-/// The system may grant less.
+/// Requested limit on file descriptors. With a low limit, the server could accept only a few
+/// clients. The system may grant less.
 const OPEN_FILES_WANTED: u64 = 1 << 20;
 
 /// Time for the remaining tasks after the server has stopped, such as a query to a KDC or a name

@@ -158,7 +158,7 @@ impl TestEnsembleBuilder {
         Ok(ports)
     }
 
-    /// Returns the member list.
+    /// Returns the member list as settings `server.N`.
     fn lines(&self, ports: &[MemberPorts]) -> Vec<(String, String)> {
         let line = |(id, ports): (u32, &MemberPorts)| {
             let (quorum, election) = (ports.quorum, ports.election.port());

@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 pub struct TestEnsemble {
     pub(super) members: BTreeMap<u32, Member>,
     pub(super) participants: u32,
-    /// Members that are separated from all others.
+    /// Members that are separated from all others. Empty without a partition.
     pub(super) apart: BTreeSet<u32>,
     // Declared after the members, so that it is dropped last.
     pub(super) _directory: TempDir,
@@ -177,8 +177,8 @@ impl TestEnsemble {
         Ok(())
     }
 
-    /// Ends a session. When this returns, its ephemeral znodes have been deleted. Its client is
-    /// notified.
+    /// Ends a session. When this method returns, the ephemeral znodes of the session have been
+    /// deleted. The client of the session is notified when it reconnects.
     ///
     /// # Errors
     /// If the session does not exist, or if no member serves.
@@ -248,8 +248,8 @@ impl TestEnsemble {
         reach::able(self.participants, &running, &self.apart)
     }
 
-    /// Cuts the connections between the two sides of the partition, and heals all others. The side
-    /// that opened a connection cuts it.
+    /// Cuts the connections between the two sides of the partition, and heals all others. Each
+    /// member cuts the connections that it opened.
     fn cut(&self) {
         for (id, member) in &self.members {
             for (other, its) in self.members.iter().filter(|(other, _)| *other != id) {

@@ -17,8 +17,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Resumes the session in place of its client, then closes it. The client loses the connection and
-/// learns that the session is over when it reconnects. The password of a session can be derived
-/// from its id.
+/// learns that the session is over when it reconnects. The function can resume the session, because
+/// the password of a session can be derived from its id.
 pub(super) async fn expire(connect_string: &str, id: SessionId) -> Result<(), ServerError> {
     let password = Bytes::copy_from_slice(&replica::session::password(id));
     let options = Options::new(connect_string).with_session(Session { id, password });

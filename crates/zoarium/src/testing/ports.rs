@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use crate::ServerError;
 
 /// First port. The range is below the ports that the kernel assigns to outgoing connections, so no
-/// client uses a port while its server is down.
+/// such connection occupies the port of a server that is down.
 const FIRST: u16 = 10_100;
 const COUNT: u16 = 10_800;
 
-/// Returns `count` different free ports. They are not reserved, so another process may use one
-/// before it is used here.
+/// Returns `count` different free ports. They are not reserved, so another process may use a port
+/// before the caller does.
 pub(crate) fn free(count: usize) -> Result<Vec<SocketAddr>, ServerError> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Each process starts at a different port.
+    // Different processes usually start at different ports.
     let start = u16::try_from(u64::from(std::process::id()) * 97 % u64::from(COUNT)).unwrap_or(0);
     let mut held = Vec::with_capacity(count);
     for _ in 0..COUNT {

@@ -108,8 +108,8 @@ impl TestServer {
         self.faults.slow_disk_down(delay);
     }
 
-    /// Ends a session. When this returns, its ephemeral znodes have been deleted. Its client is
-    /// notified.
+    /// Ends a session. When this method returns, the ephemeral znodes of the session have been
+    /// deleted. The client of the session is notified when it reconnects.
     ///
     /// # Errors
     /// If the session does not exist, or if the server does not run.

@@ -107,7 +107,7 @@ fn admin_code(error: &AdminError) -> u8 {
 }
 
 /// Maximum `jute.maxbuffer` that does not need a flag, bytes. A tool does not know the
-/// configuration of the server that wrote its files. Together with the extra size, this is the
+/// configuration of the server that wrote the files. Together with the extra size, this is the
 /// length up to which every server reads a record of a log.
 const MAX_BUFFER: usize = storage::log::scan::RECORD_BYTES_MAX / 2;
 

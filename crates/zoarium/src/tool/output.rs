@@ -43,7 +43,7 @@ impl Output {
         self.write_object(value, format_args!("{value}"), out)
     }
 
-    /// Returns the format with the same name for commands that have a session.
+    /// Returns the corresponding format for commands that have a session.
     pub(crate) fn format(self) -> ::cli::Format {
         match self {
             Self::Table => ::cli::Format::Text,

@@ -2,7 +2,7 @@
 
 use metrics::{Distribution, Moments};
 
-/// Upper bounds of the durations by which values are counted, in ms.
+/// Bounds up to which durations are counted, in ms.
 const BOUNDS: [u64; 40] = [
     0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 100, 125, 160,
     200, 250, 320, 400, 500, 640, 800, 1_000, 1_500, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,

@@ -267,7 +267,8 @@ impl Totals {
     /// Returns the figures of the time since earlier totals.
     fn row(&self, before: &Self, view: &dyn AdminView) -> Row {
         let seconds = self.monotonic_ms.saturating_sub(before.monotonic_ms) as f64 / 1_000.0;
-        // An operator can reset counters. They also restart when the role changes.
+        // A counter can decrease, because an operator can reset it, and it restarts when the role
+        // changes.
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
         let state = view.state();
         let reads = self.reads.since(&before.reads);
@@ -341,7 +342,7 @@ mod tests {
             (FIGURES_DAY, Some(5.0), Some(1_444.0))
         );
         assert_eq!(values(&kept, "day", FIGURES_DAY + 3).len(), 2);
-        // A server that has restarted has fewer rows than the page.
+        // A server that has restarted has fewer rows than the page has received.
         assert_eq!(values(&kept, "day", 2 * FIGURES_DAY).len(), FIGURES_DAY);
         let rows = kept.hour.rows.capacity() + kept.day.rows.capacity() + kept.minute.capacity();
         assert!(rows * size_of::<Row>() <= 1 << 20, "{rows}");

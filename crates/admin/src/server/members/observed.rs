@@ -34,9 +34,9 @@ pub(crate) struct Own {
 pub(super) enum Outcome {
     /// The member has reported.
     Report(Box<Report>),
-    /// A server answers, but did not report. Contains the reason.
+    /// A server answered, but not with a report. Contains the reason.
     Hidden(String),
-    /// The member does not answer. Contains the reason.
+    /// The member did not answer. Contains the reason.
     Unreachable(String),
 }
 
@@ -66,12 +66,13 @@ struct Row {
     problem: Option<String>,
     /// Last report from the member.
     report: Option<Report>,
-    /// Mean duration of the syncs between the last two reports with a sync, in ms.
+    /// Mean duration of the syncs between two successive reports, in ms: the latest two reports
+    /// between which there was a sync.
     sync_ms: Option<f64>,
 }
 
 impl Own {
-    /// Returns this member as the view shows it.
+    /// Returns the state of this member from its view.
     pub(crate) fn of(view: &dyn AdminView, my_id: Option<Sid>) -> Self {
         Self {
             my_id,
@@ -197,8 +198,8 @@ impl Observed {
         }
     }
 
-    /// Returns the age, in ms, of the first observed transaction that a member lacks, or 0 if it
-    /// does not lack any.
+    /// Returns the age, in ms, of the first observed transaction that a member lacks, or 0 if the
+    /// member does not lack any. Returns `None` without a current report.
     fn lag_ms(&self, row: &Row, now_ms: i64) -> Option<u64> {
         if row.problem.is_some() {
             return None;

@@ -44,7 +44,7 @@ impl Drop for Running {
 pub(crate) enum QueryError {
     /// The port does not accept connections, or does not answer in time.
     Unreachable(String),
-    /// A server is listening, but does not answer the query.
+    /// A server refused the query or sent an invalid answer, or the query was not sent.
     Refused(String),
 }
 

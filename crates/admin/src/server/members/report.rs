@@ -67,7 +67,8 @@ pub(crate) struct Digest {
     pub(super) value: i64,
 }
 
-/// Returns the command that reports this member. It is not listed among Apache ZooKeeper's commands.
+/// Returns the command that reports the state of this member. It is not listed among Apache
+/// ZooKeeper's commands.
 pub(crate) fn command(my_id: Option<Sid>) -> Command {
     let mut command = Command::look(COMMAND, &[], move |view: &dyn AdminView, _| {
         let report = Report::of(view, my_id).to_json();

@@ -55,7 +55,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
             let host = &port.host;
             let found = timeout(ANSWER_LIMIT, ask(port, &query, &connector)).await;
             let Ok(Some(found)) = found else {
-                // There is no answer from a server that is down, or from Apache ZooKeeper.
+                // A server that is down, or a server of Apache ZooKeeper, does not return a hash.
                 tracing::debug!(
                     host,
                     "a member did not return the hash of its session secret file"

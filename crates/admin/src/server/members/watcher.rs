@@ -1,9 +1,9 @@
 //! Task that queries all members and maintains the state of the ensemble for the console.
 //!
 //! Visitors only read the last state, so their number does not affect the number of queries. The
-//! task sends each member at most one query at a time, to the address from the configuration. For a
-//! visitor who requests figures of another member, or clients of changes, a separate query is sent
-//! to the same address. At most four such queries run at a time.
+//! task sends each member at most one query at a time, to the address from the configuration. If a
+//! visitor requests the figures of another member, or the clients of changes that only that member
+//! knows, a separate query is sent to the same address. At most four such queries run at a time.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -40,8 +40,8 @@ const STALE_AFTER: Duration = Duration::from_millis(2_500);
 /// Command that Apache ZooKeeper supports, unlike the command for reports.
 const FALLBACK: &str = "server_stats";
 
-/// Function that reports this member. It returns `None` while the data is being loaded, and when
-/// the server is stopping.
+/// Function that returns the state of this member, or `None` while the data is being loaded, and
+/// when the server is stopping.
 pub(crate) type OwnReport = Box<dyn Fn() -> Pending<Option<Own>> + Send + Sync>;
 
 /// Running queries to all members. Dropping the value stops them.

@@ -18,18 +18,18 @@ impl DeferredAnswers {
         self.writes.is_empty()
     }
 
-    /// Returns the record number for which the first answer waits.
+    /// Returns the number of the record for which the first held answer waits.
     pub(super) fn first(&self) -> Option<u64> {
         self.writes.front().map(|(number, _)| *number)
     }
 
-    /// Returns the record number for which the last held answer to a write waits.
+    /// Returns the number of the record for which the last held answer to a write waits.
     pub(super) fn last(&self) -> Option<u64> {
         self.writes.back().map(|(number, _)| *number)
     }
 
-    /// Returns the buffer for the next answer: `out`, unless the answer has to wait. The answer
-    /// belongs to a write if `write` contains the write's number.
+    /// Returns the buffer for the next answer: `out`, unless the answer has to wait. For the answer
+    /// to a write, `write` is the number of its record.
     #[inline]
     pub(super) fn place<'a>(
         &'a mut self,

@@ -1,6 +1,6 @@
-//! Followers for the measured limit. Each follower receives groups of records over loopback, writes
-//! and syncs them, and acknowledges to its leader. It forwards the writes of its own clients to the
-//! leader, and the leader reports which of them are committed. A follower does not implement
+//! Followers of the echo server. Each follower receives groups of records over loopback, writes and
+//! syncs them, and acknowledges them to the leader. It forwards the writes of its own clients to
+//! the leader, and the leader reports which of them are committed. A follower does not implement
 //! ZooKeeper's protocol.
 
 use std::io;
@@ -26,7 +26,7 @@ pub(super) fn follow(
     }
 }
 
-/// Publishes which forwarded records have been committed.
+/// Publishes the number of the last forwarded record that has been committed, until the link fails.
 pub(super) fn receive_commits(
     mut committed: RecordReader,
     notify: &watch::Sender<u64>,

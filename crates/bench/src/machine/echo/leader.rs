@@ -1,4 +1,4 @@
-//! Leader for the measured limit. It writes records to its own file, sends them to followers, and
+//! Leader of the echo servers. It writes records to its own file, sends them to followers, and
 //! tracks which records a majority has.
 
 use std::collections::VecDeque;
@@ -17,14 +17,14 @@ pub(super) struct Leader {
     /// records.
     order: Mutex<()>,
     file: PendingRecords,
-    /// Links to the followers' files.
+    /// Links that send records to the followers.
     proposals: Vec<RecordSender>,
     counts: Mutex<Counts>,
     /// Links that report committed records to the followers, for their clients.
     commits: Vec<RecordSender>,
 }
 
-/// Records that wait for the leader's file.
+/// Records that wait to be written to the leader's file.
 #[derive(Debug, Default)]
 struct PendingRecords {
     records: Mutex<Records>,
@@ -34,11 +34,11 @@ struct PendingRecords {
 #[derive(Debug, Default)]
 struct Records {
     bytes: Vec<u8>,
-    /// Number of the last record.
+    /// Number of the last appended record.
     last: u64,
 }
 
-/// Progress of the files, and the receivers that must be notified of it.
+/// Number of records in each file, and the clients and groups that wait for a majority.
 #[derive(Debug)]
 struct Counts {
     /// Number of the last record in each file. The leader's file is first.
@@ -46,8 +46,9 @@ struct Counts {
     /// Sender that wakes waiting clients. It is dropped when a file or a link fails, so that the
     /// clients notice the failure.
     notify: Option<watch::Sender<u64>>,
-    /// Groups that each follower has forwarded: the number of the group at the leader, and the
-    /// number of the group's last record at the follower.
+    /// Uncommitted groups that each follower has forwarded. The leader appends a group as one
+    /// record. Each pair contains the leader's number of this record, and the follower's number of
+    /// the last record in the group.
     passed_on: Vec<VecDeque<(u64, u64)>>,
 }
 
@@ -125,7 +126,7 @@ impl Leader {
                 passed_on.push_back((number, last));
             }
             self.flush()?;
-            // A majority may have synced the record before it was added to `passed_on`.
+            // A majority may have synced the record before the record was added to `passed_on`.
             self.commit()?;
         }
     }
@@ -160,7 +161,7 @@ impl Leader {
         self.commits.iter().try_for_each(RecordSender::flush)
     }
 
-    /// Fails all waiting clients if the work has failed.
+    /// Logs a failure of the work, and makes the requests of all waiting clients fail.
     pub(super) fn or_fail(&self, worked: Result<()>) {
         if let Err(error) = worked {
             tracing::error!(%error, "cannot write the log");
@@ -188,7 +189,7 @@ impl Counts {
     fn majority(&self) -> u64 {
         let mut sorted = self.of_files.clone();
         sorted.sort_unstable();
-        // A majority of the files contains this record or a later one.
+        // A majority of the files contains this record or a later record.
         sorted.get((sorted.len() - 1) / 2).copied().unwrap_or(0)
     }
 }

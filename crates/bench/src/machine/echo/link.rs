@@ -1,4 +1,4 @@
-//! Connection between members for the measured limit. A thread that queues a record also sends all
+//! Connection between the leader and a follower. A thread that queues a record also sends all
 //! waiting records, unless another thread is already sending. Therefore no thread has to be woken,
 //! and records that arrive meanwhile are sent together.
 
@@ -25,7 +25,7 @@ pub(super) struct RecordSender {
 #[derive(Debug, Default)]
 struct UnsentRecords {
     records: Vec<u8>,
-    /// Number of the last record.
+    /// Number of the last queued record.
     last: u64,
     sent: u64,
     is_sending: bool,

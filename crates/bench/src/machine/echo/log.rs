@@ -83,7 +83,8 @@ impl Log {
         }
     }
 
-    /// Passes the appended records to the threads that write the files, or to the leader.
+    /// Passes the appended records to the threads that write the files or, on a follower, to the
+    /// leader.
     pub(super) fn flush(&self) -> io::Result<()> {
         match &self.way {
             LogRole::Leader(leader) => leader.flush(),
@@ -91,7 +92,7 @@ impl Log {
         }
     }
 
-    /// Returns the number of the last record that is durable together with all earlier ones.
+    /// Returns the number of the last record that is durable together with all earlier records.
     pub(super) fn durable(&self) -> u64 {
         *self.durable.borrow()
     }

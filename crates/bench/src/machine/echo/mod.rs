@@ -5,9 +5,10 @@
 //! a machine. No server that implements the protocol can be faster.
 //!
 //! With a log, it also writes each request that would be a transaction to a file, and syncs the
-//! file before it answers. This adds the limit of the disk. With followers, it waits for a majority
-//! of their files and its own, as every ensemble must do. Writes of a follower's clients go through
-//! the leader. The server supports locks and watches only as far as the loads need them.
+//! file before it answers. This adds the limit of the disk. With followers, it waits until a
+//! majority of the files (its own and theirs) is synced, as every ensemble must do. Writes of a
+//! follower's clients go through the leader. The server supports locks and watches only as far as
+//! the loads need them.
 
 mod deferred;
 mod follower;
@@ -80,7 +81,8 @@ impl Serving {
         }
     }
 
-    /// Returns the state for a member of the ensemble with this log. All members share the queues.
+    /// Returns the state for a member of the ensemble with this log. All members of an ensemble
+    /// share the queues.
     pub(crate) fn with_log(&self, log: Option<Log>) -> Self {
         let serving = self.clone();
         Self { log, ..serving }
@@ -121,8 +123,8 @@ fn serve_here(listener: std::net::TcpListener, serving: &Serving) -> io::Result<
 #[derive(Debug, Clone)]
 struct Answers {
     usual: Bytes,
-    /// Answer to getChildren. It is empty, so that the clean-up of a generator finds nothing to
-    /// delete.
+    /// Answer to getChildren, with an empty list, so that the clean-up of a generator finds nothing
+    /// to delete.
     no_children: Bytes,
 }
 
@@ -154,8 +156,8 @@ impl Answers {
         }
     }
 
-    /// Appends the answer to the request in `frame`. Returns whether this answer is the last one,
-    /// or `None` if the frame is too short.
+    /// Appends the answer to the request in `frame`. Returns whether the session ends after the
+    /// answer, or `None` if the frame is too short.
     #[inline]
     fn put(&self, frame: &[u8], out: &mut Vec<u8>) -> Option<bool> {
         let (xid, rest) = frame.split_first_chunk::<4>()?;
@@ -217,8 +219,8 @@ async fn serve_session(
             let len = frame.len();
             if let Some(request) = serving.queues.parse_request(frame) {
                 is_told = true;
-                // The change is executed once it is durable, and answered after all earlier
-                // requests.
+                // A write is executed once it is durable. A read waits until all earlier writes are
+                // durable.
                 let log = serving.log.as_mut();
                 if let Some(log) = log.filter(|_| request.is_write() || !deferred.is_empty()) {
                     let number = if request.is_write() {

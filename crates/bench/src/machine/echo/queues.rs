@@ -1,4 +1,4 @@
-//! Minimum implementation of locks and watches: queues of sequential znodes, and the watchers of a
+//! Minimal implementation of locks and watches: queues of sequential znodes, and the watchers of a
 //! change.
 //!
 //! With a log, a change is executed and reported once it is on disk, as in every server. Requests
@@ -89,6 +89,8 @@ fn read<T: Decode>(record: &[u8]) -> Option<T> {
 
 impl Queues {
     /// Parses a request. Returns `None` if it is invalid or does not concern queues or watches.
+    /// Before the first use of a queue or watch, getChildren, delete and setData do not concern
+    /// them.
     pub(super) fn parse_request(&self, frame: &[u8]) -> Option<QueueRequest> {
         let (xid, rest) = frame.split_first_chunk::<4>()?;
         let (op, record) = rest.split_first_chunk::<4>()?;
@@ -186,7 +188,7 @@ impl Queues {
 }
 
 impl Znodes {
-    /// Adds a znode to the queue, and returns the znode's path.
+    /// Adds a sequential znode to the queue of its parent, and returns the znode's path.
     fn join(&mut self, path: &str, by: &Arc<ConnectionEvents>) -> String {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.entry(directory.to_owned()).or_default();

@@ -18,8 +18,8 @@ use crate::target::{self, Target};
 
 /// Time limit for each step of a trial.
 const TRIAL_MAX: Duration = Duration::from_secs(120);
-/// Time for which writes continue after the election. A session that has not lost its connection by
-/// then would otherwise not contribute writes under the new leader.
+/// Time for which each session must continue to write after the election. Otherwise, a trial could
+/// end before a session that loses its connection late has written under the new leader.
 const GO_ON: Duration = Duration::from_secs(1);
 /// Time limit for the answer to a four-letter word.
 const WORD_MAX: Duration = Duration::from_secs(5);

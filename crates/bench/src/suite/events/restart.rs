@@ -52,8 +52,8 @@ fn restart(side: &mut Members, runtime: &tokio::runtime::Runtime) -> Result<Dura
     Ok(took)
 }
 
-/// Waits for the snapshot that servers write after their start, so that the next restart does not
-/// have to replay a log.
+/// Waits for the snapshot that a server may write after its start, so that the next restart does
+/// not have to replay a log.
 fn wait_for_its_snapshot(processes: &Processes) -> Result<()> {
     let began = Instant::now();
     let mut is_seen = false;

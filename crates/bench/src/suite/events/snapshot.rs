@@ -1,4 +1,4 @@
-//! Duration of sets during a snapshot and without one.
+//! Duration of sets during a snapshot and without a snapshot.
 
 use serde_json::{Value, json};
 

@@ -17,7 +17,7 @@ use crate::output::text::number;
 use crate::parse::options::Arguments;
 use crate::shell::Shell;
 
-/// Results of a copy.
+/// Number of znodes with each result.
 #[derive(Debug, Default)]
 struct CopyCounts {
     created: usize,
@@ -62,7 +62,7 @@ pub(crate) async fn cp(
             0 => exit::FAILED,
             _ => exit::DENIED,
         })),
-        // After a failure, the user needs to know which part was completed.
+        // After a failure, the user needs to know how many znodes were copied.
         Err(failure) if tally.created + tally.replaced > 0 => {
             Err(failure.with_note(&format!("Not finished: {text}")))
         }

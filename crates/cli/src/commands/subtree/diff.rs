@@ -1,4 +1,5 @@
-//! Command `diff`, which shows the differences between two subtrees of one ensemble or of two.
+//! Command `diff`, which shows the differences between two subtrees of one ensemble or of two
+//! ensembles.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::shell::Shell;
 /// Exit code if it is unknown whether there is a difference, as in diff(1).
 pub(crate) const TROUBLE: u8 = 2;
 
-/// Results that have been found so far.
+/// Counts of the comparison so far.
 #[derive(Debug, Default)]
 struct DiffCounts {
     znodes: usize,

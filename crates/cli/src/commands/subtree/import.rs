@@ -61,7 +61,7 @@ pub(crate) async fn import(
             shell.report(tally.json(), &tally.text());
             Ok(())
         }
-        // Lines after the refused one may have been executed, because their requests were already
+        // Lines after the refused line may have been executed, because their requests were already
         // in flight.
         Err(failure) if tally.created + tally.replaced > 0 => {
             Err(failure.with_note(&format!("Not finished: {}", tally.text())))
@@ -196,8 +196,8 @@ fn wrong(number: usize, what: &str) -> Failure {
     Failure::new(format!("line {number}: {what}"))
 }
 
-/// Returns the line with this number, or the next line if this one is the root of a tree, because
-/// the root already exists. Returns `None` at the end.
+/// Returns the line with this number. Skips a line for the root znode `/`, because this znode
+/// already exists. Returns `None` at the end.
 fn next_line(number: usize, below: &str) -> Result<Option<ImportLine>, Failure> {
     for number in number.. {
         let Some(text) = read_line(number)? else {
@@ -211,7 +211,7 @@ fn next_line(number: usize, below: &str) -> Result<Option<ImportLine>, Failure> 
     Ok(None)
 }
 
-/// Parses a line. The path is empty if the line describes the root of a tree.
+/// Parses a line. The path in the result is empty if the line is for the root znode `/`.
 fn parse(text: &str, number: usize, below: &str) -> Result<ImportLine, Failure> {
     let wrong = |what: &str| wrong(number, what);
     let znode: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;

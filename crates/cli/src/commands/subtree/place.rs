@@ -1,4 +1,5 @@
-//! Subtree of this ensemble or another one, for the commands that read two subtrees.
+//! Subtree of this ensemble or of another ensemble, for the commands with two subtrees (`cp` and
+//! `diff`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,7 +182,7 @@ impl Subtree {
     /// Returns the data, the Stat, the names of the children and, if requested, the ACL.
     ///
     /// # Errors
-    /// If there is no answer, or an error other than a missing znode or a missing permission.
+    /// If there is no answer, or the server returns an error other than NoNode and NoAuth.
     pub(crate) async fn read(&self, below: &str, with_acl: bool) -> Result<ReadResult, Failure> {
         let outside = self.with_chroot(below);
         let (data, stat) = match self.judge(self.client.get_data(&outside).await, below)? {

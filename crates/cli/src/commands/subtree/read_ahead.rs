@@ -24,7 +24,7 @@ const AHEAD_MIN: usize = 4;
 /// earlier znodes.
 const AHEAD_BYTES: usize = 8 << 20;
 
-/// Assumed size of a znode before the first one has been received, in bytes.
+/// Assumed size of a znode before the first znode has been received, in bytes.
 const UNSEEN_BYTES: usize = 256 << 10;
 
 /// Request that waits for its turn.
@@ -106,6 +106,7 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     }
 
     /// Sends as many requests as the limits permit, and waits for the answer to the first request.
+    /// Returns `None` if no request is waiting.
     ///
     /// # Errors
     /// If the task of the request panics.
@@ -150,7 +151,7 @@ impl<Q, A> Drop for ReadAhead<Q, A> {
 
 /// Starts a task and sends its first request before the first request of the next task. Spawned
 /// tasks start in arbitrary order, so the task is first polled here. The poll is unconstrained,
-/// because the budget of this task may be exhausted.
+/// because the budget of the calling task may be exhausted.
 fn begin<A: Send + 'static>(work: impl Future<Output = A> + Send + 'static) -> JoinHandle<A> {
     let mut work = Box::pin(work);
     let begun = {

@@ -1,6 +1,6 @@
 //! Commands on subtrees that zkCli.sh lacks: overview, search and export.
 //!
-//! Each of them performs a [`Walk`] through the subtree.
+//! Each of these commands performs a [`Walk`] through the subtree.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -248,7 +248,7 @@ async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, 
 
 /// Prints a JSON object per line for each znode, parents first, with `path`, `data` (base64, or
 /// null for null data) and `acl`. Ephemerals are only counted, because they belong to their
-/// sessions.
+/// sessions. `/zookeeper` and its descendants are omitted.
 pub(crate) async fn export(
     shell: &mut Shell,
     command: &Command,

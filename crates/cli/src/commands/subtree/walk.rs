@@ -49,7 +49,8 @@ struct PendingZnode {
     depth: usize,
 }
 
-/// Walk through a subtree in the order of the paths, each znode before its children.
+/// Walk through a subtree, with each znode before its children, and siblings in the order of their
+/// names.
 pub(crate) struct Walk {
     wanted: WalkedProperties,
     deepest: usize,
@@ -147,7 +148,8 @@ async fn request_znode(
     }
     let (read, acl) = tokio::join!(client.get_data(&path), client.get_acl(&path));
     let ((data, stat), (acl, _)) = (read?, acl?);
-    // The names of children are requested only if there are any. Most znodes do not have children.
+    // The names of children are requested only if the znode has children. Most znodes do not have
+    // children.
     let names = match stat.num_children {
         0 => Vec::new(),
         _ => client.get_children(&path).await?,

@@ -1,7 +1,7 @@
 //! Command `top`, which shows a live view of the ensemble and its busiest clients.
 //!
-//! The members come from the member list. Each receives the word `srvr`, which Apache ZooKeeper
-//! also answers. Clients and slow requests come from the admin ports of Zoarium members.
+//! The members come from the member list. Each member receives the word `srvr`, which Apache
+//! ZooKeeper also answers. Clients and slow requests come from the admin ports of Zoarium members.
 
 mod sample;
 mod table;
@@ -45,7 +45,8 @@ pub(super) async fn top(
     let is_live =
         rounds.is_none() && !shell.start.format.is_structured() && terminal::stdout().is_terminal();
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
-    // A single future serves all rounds, so that no key press is lost between two rounds.
+    // The same future waits for the user throughout, so that no key press is lost between two
+    // rounds.
     let mut ended = pin!(crate::shell::quit::by_user(is_live));
     let mut before = (Instant::now(), asking.sample().await);
     let mut round = 0;

@@ -40,7 +40,8 @@ pub(super) struct AdminPorts {
 /// Result of a sample.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
-    /// Fields of `srvr` by member name. The fields are empty for a member that does not answer.
+    /// Fields of `srvr` by the client address of the member. The fields are empty for a member that
+    /// does not answer.
     pub(super) members: BTreeMap<String, BTreeMap<String, String>>,
     /// Property by which clients are grouped.
     pub(super) by: &'static str,
@@ -52,7 +53,7 @@ pub(super) struct Sample {
     pub(super) silent: Vec<String>,
 }
 
-/// Figures of a client by name.
+/// Figures of a client, by the name of the figure.
 pub(super) type Client = BTreeMap<String, u64>;
 
 impl SampledMembers {
@@ -99,7 +100,7 @@ impl SampledMembers {
         addresses
     }
 
-    /// Returns the name of each admin port in messages, with a client for the port.
+    /// Returns a client for each admin port, with the name of the port in messages.
     fn admin_clients(&self) -> Vec<(String, AdminClient)> {
         let client = |address: &String, credential_rule: CredentialRule| {
             AdminClient::new([address])
@@ -161,8 +162,8 @@ impl SampledMembers {
         for (admin, answer) in answers {
             match answer {
                 Ok(answer) => sample.add(&answer),
-                // Apache ZooKeeper lacks this command, and an admin server may listen on a port
-                // other than the default.
+                // Errors are ignored if no admin port was named or found: Apache ZooKeeper lacks
+                // this command, and an admin server may listen on a port other than the default.
                 Err(reason) if is_reported => sample
                     .silent
                     .push(format!("cannot query {admin}: {reason}")),
@@ -187,7 +188,7 @@ impl SampledMembers {
 /// Answer from an admin server about clients and slow requests.
 struct AdminAnswer {
     clients: Value,
-    /// Null if they cannot be queried, for example without permission.
+    /// Slow requests. Null if they cannot be queried, for example without permission.
     slow: Value,
 }
 

@@ -13,7 +13,7 @@ const CLIENTS_SHOWN: usize = 20;
 /// Width of the name column, in characters.
 const NAME_WIDTH: usize = 28;
 
-/// Formats two samples for human readers. The second one was taken `seconds` after the first.
+/// Formats two samples for human readers. The second sample was taken `seconds` after the first.
 pub(super) fn text(before: &Sample, now: &Sample, seconds: f64) -> String {
     let mut out = String::new();
     let moment = text::time(jiff::Timestamp::now().as_millisecond());
@@ -182,7 +182,8 @@ pub(super) fn json(before: &Sample, now: &Sample, seconds: f64) -> Value {
     })
 }
 
-/// Returns the increase per second. The counters of a restarted member start at 0.
+/// Returns the increase per second. If a counter has decreased, for example because the member was
+/// restarted, returns 0.
 fn rate(before: u64, now: u64, seconds: f64) -> String {
     let per_second = now.saturating_sub(before) as f64 / seconds;
     format!("{per_second:.0}")

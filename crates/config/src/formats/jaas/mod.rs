@@ -50,7 +50,7 @@ pub struct Module {
     pub class: String,
     /// Line of the class.
     pub line: u32,
-    /// Options. The last option with a name takes effect. Any of them may contain a password.
+    /// Options. The last value of a repeated option takes effect. Each value may be a password.
     pub options: BTreeMap<String, Secret>,
 }
 

@@ -175,7 +175,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns whether a word may start with this character.
+/// Returns whether a word may contain this character. Digits and dots are checked separately.
 fn is_in_word(letter: char) -> bool {
     letter.is_ascii_alphabetic() || matches!(letter, '_' | '$' | '-' | '*') || letter >= '\u{a0}'
 }

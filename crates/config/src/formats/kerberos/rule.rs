@@ -30,7 +30,8 @@ pub(super) struct RuleParameters {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    /// Number of a part. The realm is 0.
+    /// In a format, number of a part of the name (0 for the realm). In a replacement, number of a
+    /// group of the pattern.
     Part(usize),
 }
 

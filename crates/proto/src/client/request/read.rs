@@ -42,8 +42,8 @@ pub enum ReadRequest {
 }
 
 impl ReadRequest {
-    /// Returns the path of the znode; `None` if the path is null, or if the request has no path or
-    /// several.
+    /// Returns the path of the znode; `None` if the path is null, or if the request does not have
+    /// exactly one path.
     pub fn path(&self) -> Option<&Str> {
         match self {
             Self::Exists(request)

@@ -18,7 +18,7 @@ pub enum WriteRequest {
         op: OpCode,
         /// Record of the request.
         request: CreateRequest,
-        /// TTL of createTTL, ms; -1 for the others.
+        /// TTL of createTTL, ms; -1 for the other operations.
         ttl: i64,
     },
     /// Request delete.
@@ -134,8 +134,8 @@ impl WriteRequest {
         Ok(())
     }
 
-    /// Returns the requested path; `None` if the path is null, or if the request has no path or
-    /// several.
+    /// Returns the requested path; `None` if the path is null, or if the request does not have
+    /// exactly one path.
     pub fn path(&self) -> Option<&Str> {
         match self {
             Self::Create { request, .. } => request.path.as_ref(),

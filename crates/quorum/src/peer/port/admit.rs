@@ -32,8 +32,8 @@ impl Port {
         accept_each(&socket, accepting, admit).await;
     }
 
-    /// Performs the handshake, whose duration and concurrency the acceptor limits. The learner then
-    /// logs in.
+    /// Performs the TLS handshake, if any, whose duration and concurrency the acceptor limits. The
+    /// learner then logs in.
     async fn greet(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, term: u64) {
         match self.settings.acceptor.establish(stream, peer).await {
             Ok(stream) => self.authenticate(stream, peer, term).await,

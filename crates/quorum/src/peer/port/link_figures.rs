@@ -29,7 +29,7 @@ pub(super) struct LinkFigures {
 pub(super) struct Learner {
     sid: Sid,
     is_observer: bool,
-    /// Id of the learner, which is a key of metrics.
+    /// Id of the learner as text, which is a key of metrics.
     pub(super) key: Box<str>,
 }
 
@@ -73,7 +73,8 @@ impl LinkFigures {
         asks
     }
 
-    /// Counts queued packets. `last` is the last zxid among them, if there is one.
+    /// Counts packets that were queued or written. `last` is the last zxid among them, if there is
+    /// one.
     pub(super) fn sent(&self, packets: u64, last: Option<Zxid>) {
         self.sent.fetch_add(packets, Relaxed);
         if let Some(last) = last {

@@ -197,8 +197,8 @@ impl LearnerPort {
             return;
         };
         if matches!(packet, LeaderPacket::NewLeader { .. }) {
-            // The log is no longer read for this learner, so the file can be closed. The lock is
-            // held during reads from the log.
+            // The log is no longer read for this learner, so the file can be closed. If a read
+            // still holds the lock, the file stays open.
             if let Some(mut cursor) = to.cursor.try_lock() {
                 cursor.take();
             }

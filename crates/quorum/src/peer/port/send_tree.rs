@@ -13,13 +13,14 @@ use crate::peer::outbox::Outbox;
 /// fuzzy. It contains all transactions up to the zxid of its SNAP packet, and parts of the
 /// transactions that are sent after it.
 ///
-/// After the end of a term, another tree may replace this one. The cursor is then invalid, and the
-/// connection is about to be closed.
+/// After the end of a term, another tree may replace this one. The position in the tree is then
+/// invalid, and the connection is about to be closed.
 pub(super) struct TreeWriter<'a> {
     state: &'a ServerState,
     writer: LinkWriter,
     buffer: Vec<u8>,
-    /// Time at which the current tree was begun, and the number of its bytes so far.
+    /// Time at which the first part of the current tree was written, and the number of bytes of the
+    /// tree written so far.
     begun: Instant,
     sent: usize,
 }

@@ -2,11 +2,11 @@
 //!
 //! A leader handles the requests of one connection in order, and answers each with a transaction
 //! that has the session and cxid of the request and may be an error. Each session therefore has a
-//! queue, and an arriving answer belongs to its head.
+//! queue, and an arriving answer normally belongs to the oldest request in it.
 //!
 //! Two connections of one session at two members may use equal cxids. The older connection must
-//! then not treat the newer one's transaction as its answer. Its own answer, a refusal, arrives
-//! later.
+//! then not treat the transaction of the newer connection as its answer. The answer for the older
+//! connection, a refusal, arrives later.
 //!
 //! Source: CommitProcessor, which compares cxids only.
 

@@ -189,7 +189,7 @@ fn an_equal_cxid_of_another_connection_is_not_an_answer() {
     let matched = all.take(&record(1, was_set("/a", "new")));
     assert!(matched.request.is_none() && matched.skipped.is_empty());
     assert_eq!((all.len(), all.large_bytes().counted), (1, 10));
-    // The error code SessionMoved.
+    // -118 is the error code of SessionMoved.
     let matched = all.take(&record(1, Txn::Error { code: -118 }));
     assert_eq!(matched.request.map(|one| one.origin), Some(Ticket(1)));
 }

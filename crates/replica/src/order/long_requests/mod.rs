@@ -2,11 +2,11 @@
 //! above it.
 //!
 //! A leader keeps several copies of a transaction until it is committed and on disk, for its log
-//! and for each learner. Its host bounds its own clients, and Zoarium learners bound theirs. An
-//! Apache ZooKeeper learner forwards every request of its clients. A leader therefore limits the
-//! total size of long requests that are ordered and not confirmed. It continues to read packets of
-//! its learners, because acknowledgements must not wait after requests that wait for
-//! acknowledgements.
+//! and for each learner. The leader's host bounds the requests of its own clients, and Zoarium
+//! learners bound the requests of their clients. An Apache ZooKeeper learner forwards every request
+//! of its clients. A leader therefore limits the total size of long requests that are ordered and
+//! not confirmed. It continues to read packets of its learners, because acknowledgements must not
+//! wait after requests that wait for acknowledgements.
 //!
 //! ```text
 //!   a request --> [waiting: long ones, and later ones of their sessions] --> ordered
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Waiting requests keep their order of arrival. A short request does not wait, except after a
-//! waiting request of its session. A learner's `sync` also waits after earlier ones of its
-//! connection, because the learner matches each answer with its oldest `sync`.
+//! waiting request of its session. A learner's `sync` also waits after the waiting `sync` requests
+//! of the same connection, because the learner matches each answer with its oldest `sync`.
 
 use std::collections::{HashMap, VecDeque};
 

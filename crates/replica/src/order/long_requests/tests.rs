@@ -31,7 +31,7 @@ fn named(incoming: &OrderItem) -> (i64, i32, bool) {
     }
 }
 
-/// Requests in progress that leave no room for another long one.
+/// Returns a state in which another long request does not fit.
 fn full() -> LongRequests {
     let mut requests = LongRequests::default();
     requests.proposed(Zxid(1), 2 * LONG_BYTES_AHEAD_OF_FOLLOWERS);

@@ -130,14 +130,14 @@ impl Sessions {
         let timeout_ms = self.tracker_mut().upgrade(id)?;
         if let Self::LearnerSessions(known) = self {
             // From the createSession on, the leader decides about the session. Its activity is
-            // reported meanwhile.
+            // reported from now on.
             known.local.remove(id);
             known.touched.insert(id, timeout_ms);
         }
         Some(timeout_ms)
     }
 
-    /// Returns whether `owner` may write for the session, and the kind of session. A learner
+    /// Checks whether `owner` may write for the session. Returns the kind of session. A learner
     /// delegates this check to its leader.
     ///
     /// # Errors

@@ -36,11 +36,12 @@ pub enum Role {
 /// Set of servers that know a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionScope {
-    /// All servers: a createSession transaction created it.
+    /// All servers, because a createSession transaction created the session.
     Global,
     /// Only this server, which also expires it.
     Local,
-    /// Only this server for now, because its createSession transaction is still in progress.
+    /// Only one server for now, because the session's createSession transaction is still in
+    /// progress.
     Upgrading,
 }
 
@@ -75,7 +76,7 @@ pub struct SessionTracker {
     role: Role,
     sessions: HashMap<SessionId, Session>,
     buckets: Buckets,
-    /// Ended sessions, which therefore cannot be local sessions of other servers.
+    /// Global sessions that have ended, and therefore cannot be local sessions of other servers.
     ended: EndedSessions,
 }
 
@@ -267,7 +268,7 @@ impl SessionTracker {
     }
 
     /// Makes `owner` the holder of the session's connection, after the session was created or
-    /// renewed there. Returns `false` if the session is unknown or closing.
+    /// renewed through that owner. Returns `false` if the session is unknown or closing.
     pub fn set_owner(&mut self, id: SessionId, owner: Owner) -> bool {
         match self.sessions.get_mut(&id).filter(|s| !s.is_closing) {
             Some(session) => {
@@ -288,9 +289,9 @@ impl SessionTracker {
 
     /// Begins the upgrade of a local session. Returns the timeout for its createSession, ms.
     ///
-    /// `None` for every other session, including one whose upgrade has begun: only the first
-    /// request that needs it sends a createSession. [`add`](Self::add) ends the upgrade. Source:
-    /// UpgradeableSessionTracker.upgradeSession.
+    /// Returns `None` for every other session, including a session whose upgrade has begun, because
+    /// only the first request that needs the upgrade sends a createSession. [`add`](Self::add) ends
+    /// the upgrade. Source: UpgradeableSessionTracker.upgradeSession.
     pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
         let session = self.sessions.get_mut(&id)?;
         if session.is_closing || session.kind != SessionScope::Local {

@@ -145,7 +145,7 @@ fn send_traces(
     Some(tokio::spawn(sending).abort_handle())
 }
 
-/// Does nothing, because a server with this configuration does not start.
+/// Does nothing, because a server of this build does not start if traces are configured.
 #[cfg(not(feature = "traces"))]
 fn send_traces(_: &Config, _: Option<Arc<Traces>>, _: Arc<RoleCell>) -> Option<AbortHandle> {
     None

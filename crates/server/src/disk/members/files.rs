@@ -59,7 +59,7 @@ impl MembershipFiles {
         }
     }
 
-    /// Makes a member list that the replica has changed durable.
+    /// Writes a member list that the replica has changed, and makes it durable.
     pub(crate) fn write(&mut self, file: &MemberFile) -> io::Result<()> {
         match &self.static_file {
             Some(path) => file.write(&mut ConfigDirectory {

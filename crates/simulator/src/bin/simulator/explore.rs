@@ -45,7 +45,8 @@ impl ExploreArguments {
         }
     }
 
-    /// Returns the search that is saved in `file` if the search has these bounds, or a new search.
+    /// Returns the search that is saved in `file` if it has the bounds of these arguments.
+    /// Otherwise returns a new search.
     fn search(&self, file: Option<&Path>) -> Explorer {
         let saved = file.and_then(|file| std::fs::read_to_string(file).ok());
         let saved = saved.and_then(|text| Explorer::of_text(&text));

@@ -29,8 +29,8 @@ struct Arguments {
     /// Continues after a violated invariant, until all seeds have run.
     #[arg(long)]
     keep_going: bool,
-    /// Plays scripts instead of seeds: the script of this issue (its number), or the scripts of the
-    /// guard that the mutant with this name removes.
+    /// Plays scripts instead of seeds. The value is the number of an issue, or the name of a mutant
+    /// that removes a guard.
     #[arg(long)]
     scenario: Option<String>,
     /// Runs recipes (locks, elections, queues) instead of single requests.

@@ -1,11 +1,11 @@
 //! The change history of every member, recorded by the shipped code and compared with the committed
 //! transactions.
 //!
-//! [`host::Recorder`] decides which records a history receives, which parts it reads from log and
-//! snapshots, and where it has a hole. The history is stored in the memory of this simulation
-//! (`store`). The simulated faults are a late thread, a short queue, a process without a history,
-//! and a lost directory. They are drawn from a separate random sequence, so the rest of a seed does
-//! not depend on them.
+//! [`host::Recorder`] decides which records a history receives, which parts are read from the log
+//! and the snapshots, and where the history has a hole. The history is stored in the memory of this
+//! simulation (`store`). The simulated faults are a late thread, a short queue, a process without a
+//! history, and a lost directory. They are drawn from a separate random sequence, so the rest of a
+//! seed does not depend on them.
 
 mod judge;
 mod store;

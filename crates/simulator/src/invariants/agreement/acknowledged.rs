@@ -49,7 +49,7 @@ impl Acknowledged {
         ))
     }
 
-    /// Returns the last acknowledged write.
+    /// Returns the zxid of the last acknowledged write, or 0 before the first one.
     pub(crate) fn newest(&self) -> Zxid {
         self.0
             .last_key_value()

@@ -1,5 +1,5 @@
-//! Invariant: acknowledged records are on the learner's disk. They would survive a power failure at
-//! that moment.
+//! Invariant: when a learner acknowledges records, they are on its disk and would survive a power
+//! failure.
 
 use proto::{Sid, Zxid};
 use recovery::recover_tree;

@@ -1,5 +1,5 @@
-//! Invariant: the files of a server lead to the common tree, whichever of its snapshots is loaded,
-//! and its log has no gap that only one snapshot bridges.
+//! Invariant: the files of a server yield the committed tree, whichever of its snapshots is loaded,
+//! and the log has no gap that only one snapshot bridges.
 
 use proto::{Epoch, Sid, Zxid};
 use recovery::recover_tree;
@@ -14,13 +14,13 @@ use crate::invariants::digest::Digests;
 
 pub(crate) const NAME: &str = "snapshots contain only established transactions";
 
-/// Returns the end and the digest of each tree on this disk, which is each loadable snapshot with
-/// the log replayed on it. Omits the last snapshot that was received from a leader, and all older
+/// Returns the end and the digest of each tree on this disk. A tree is a loadable snapshot with the
+/// log replayed on it. Omits the last snapshot that was received from a leader, and all older
 /// snapshots.
 ///
 /// # Errors
 /// If the log does not contain all changes that a snapshot may partly contain. An older snapshot
-/// would then lead to another tree.
+/// would then yield a different tree.
 fn trees(disk: &SimDisk, settings: &EnsembleSettings) -> Result<Vec<(Zxid, u64)>, String> {
     let [data, log] = dirs_of(settings);
     let (left, dirs) = (disk.after_kill(), DataDirs::unlocked(data, log));
@@ -37,7 +37,7 @@ fn trees(disk: &SimDisk, settings: &EnsembleSettings) -> Result<Vec<(Zxid, u64)>
             break;
         };
         // A leader commits transactions while it sends its tree. A snapshot received from a leader
-        // therefore contains more than its trailer reports.
+        // may therefore contain more than its trailer reports.
         let is_own = seam.is_none_or(|seam| seam < snapshot.zxid);
         if is_own {
             let covers = recovered.snapshot_info.covers().unwrap_or_default();
@@ -57,7 +57,7 @@ fn trees(disk: &SimDisk, settings: &EnsembleSettings) -> Result<Vec<(Zxid, u64)>
     Ok(trees)
 }
 
-/// Checks the disk of a server that is about to start, or at the end of the run. `newest` is the
+/// Checks the disk of a server, before the server starts or at the end of the run. `newest` is the
 /// last epoch in which a leader has served.
 pub(crate) fn compare(
     sid: Sid,

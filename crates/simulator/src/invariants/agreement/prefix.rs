@@ -25,7 +25,8 @@ pub(crate) fn receives(sid: Sid, record: &Record, history: &History) -> CheckRes
     Ok(())
 }
 
-/// Checks a transaction that a serving learner delivers. The tree of the learner ends at `last`.
+/// Checks a transaction that a serving learner delivers. The tree of the learner ended at `last`
+/// before this transaction.
 pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History) -> CheckResult {
     receives(sid, record, history)?;
     let zxid = record.zxid;
@@ -40,7 +41,8 @@ pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History)
     }
 }
 
-/// Checks a transaction that a leader commits. The tree of the leader ends at `last`.
+/// Checks a transaction that a leader commits. The tree of the leader ended at `last` before this
+/// transaction.
 pub(crate) fn commits(sid: Sid, record: &Record, last: Zxid, history: &History) -> CheckResult {
     let (zxid, end) = (record.zxid, history.end());
     if last != end || zxid <= end {

@@ -36,8 +36,9 @@ impl PrimaryOrder {
         Ok(())
     }
 
-    /// Returns the proposals after `end` in a history that ends at `last`. Proposals of earlier
-    /// epochs were committed or dropped before the first proposal in the epoch of `last`.
+    /// Returns the proposals after `end` in a history that ends at `last`. All of them are from the
+    /// epoch of `last`, because proposals of earlier epochs were committed or dropped before its
+    /// first proposal.
     pub(crate) fn between(&self, end: Zxid, last: Zxid) -> Vec<Record> {
         let epoch = last.epoch();
         let proposals = self

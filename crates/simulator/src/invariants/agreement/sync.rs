@@ -3,7 +3,7 @@
 //!
 //! The leader replies without a quorum, as Apache ZooKeeper's leader does (Leader.processSync). A
 //! deposed leader that does not know about its successor can guarantee only the writes that it
-//! knows. The check recognises such replies by their epoch and ignores them.
+//! knows. The check recognises the replies of such a leader by their epoch and ignores them.
 
 use std::collections::BTreeMap;
 

@@ -85,7 +85,8 @@ impl Access {
             let Some((path, wanted)) = needs(part) else {
                 continue;
             };
-            // A multi may use the znodes that it creates itself.
+            // The model lacks the root and the znodes that the same multi creates, so they are not
+            // checked.
             let node = history.get(path, before);
             if node.is_some_and(|node| !permits(&node.acl, wanted, *identity)) {
                 return Err(format!(

@@ -35,7 +35,7 @@ pub(crate) struct Linearizable {
     open: BTreeMap<RequestId, PendingCalls>,
     /// Last sync of each session, and the time at which it was sent.
     synced: BTreeMap<SessionId, (i32, Micros)>,
-    /// Number of each written value.
+    /// Number that represents each value in the calls.
     values: BTreeMap<Bytes, Value>,
     /// Number of searches that reached the maximum number of steps.
     pub(crate) undecided: usize,
@@ -124,8 +124,8 @@ impl Linearizable {
             .or_insert(next)
     }
 
-    /// Records the reply to a request. `is_current` states whether the newest leader answered the
-    /// sync directly before a read.
+    /// Records the reply to a request. For a read, `is_current` states whether the newest leader
+    /// answered the sync that directly preceded it.
     pub(crate) fn answered(
         &mut self,
         by: RequestId,

@@ -1,4 +1,4 @@
-//! Invariants of the replies that clients receive.
+//! Invariants of the requests of clients, and of the replies that they receive.
 
 pub(crate) mod access;
 pub(crate) mod linearizable;

@@ -1,11 +1,11 @@
 //! Invariant: a hard quota limits the usage that was applied when a transaction was prepared. It
 //! does not count pending transactions.
 //!
-//! As in Apache ZooKeeper (ZooKeeperServer.checkQuota), each znode of a transaction is compared
-//! with the usage in the tree of the leader that prepares it. Proposals that the leader has not
-//! applied do not count. Earlier operations of the same multi do not count either. Therefore, all
-//! znodes that are pending simultaneously can exceed a quota together. The usage then stays above
-//! the quota, and no further znode can be added.
+//! As in Apache ZooKeeper (ZooKeeperServer.checkQuota), each znode that a transaction creates is
+//! checked against the usage in the tree of the leader that prepares the transaction. Proposals
+//! that the leader has not applied do not count. Earlier operations of the same multi do not count
+//! either. Therefore, all znodes that are pending simultaneously can exceed a quota together. The
+//! usage then stays above the quota, and no further znode can be added.
 
 use std::collections::BTreeMap;
 

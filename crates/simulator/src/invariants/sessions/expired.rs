@@ -40,13 +40,13 @@ impl Ends {
     }
 
     /// Returns whether a server must know a session, which is the case if the session is committed
-    /// and its epoch is not later than the server's.
+    /// and was created in the server's epoch or earlier.
     pub(crate) fn must_know(&self, sid: Sid, session: SessionId, history: &History) -> bool {
         let created = history.sessions.get(&session);
         created.is_some_and(|created| self.epochs.get(&sid) >= Some(created))
     }
 
-    /// Checks that a session is over when its client learns this from a server.
+    /// Checks that the end of a session has been proposed when a server reports it to the client.
     pub(crate) fn told_over(&self, session: SessionId, history: &History) -> CheckResult {
         // A session without a committed transaction was local or was created without a leader.
         if self.proposed.contains(&session) || !history.sessions.contains_key(&session) {

@@ -136,7 +136,8 @@ fn judge(
     let proof = Proof {
         user: &user,
         realm: names.server,
-        // The work is the same for an unknown user, so its duration does not reveal this.
+        // The hash is also computed for an unknown user, so that the duration does not reveal
+        // whether the user exists.
         password: known.map_or("", |password| password.expose()),
         nonce,
         cnonce,

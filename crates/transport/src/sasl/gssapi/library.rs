@@ -19,8 +19,8 @@ use super::refusal::GssapiRefusal;
 #[derive(Clone)]
 pub struct Acceptor(Cred);
 
-/// Principal of outgoing logins. They use an existing ticket, or one requested with the key tab
-/// named in `KRB5_CLIENT_KTNAME`.
+/// Principal of outgoing logins. The logins use an existing ticket, or a ticket requested with the
+/// key tab named in `KRB5_CLIENT_KTNAME`.
 #[derive(Clone)]
 pub struct Initiator {
     credential: Cred,
@@ -179,8 +179,8 @@ fn text(name: &Name) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Returns the realm of names without a realm; empty if krb5.conf does not define one. Blocks,
-/// because it reads files.
+/// Returns the default realm, which the library adds to names without a realm. Empty if krb5.conf
+/// does not define a default realm. Blocks, because it reads files.
 pub fn default_realm() -> String {
     let whole = name("name").and_then(|name| text(&name.canonicalize(Some(GSS_MECH_KRB5))?));
     let whole = whole.unwrap_or_default();

@@ -9,9 +9,9 @@
 //!   wrapped: the chosen layer and the authorization identity   ------->
 //! ```
 //!
-//! Without an AP-REP, the server sends the layers in its place. Wrapped messages are signed with
-//! the key of the ticket, so changes on the network are detected. Steps read files, and a client's
-//! steps may query the KDC. They must therefore run on a thread that may block.
+//! Without an AP-REP, the first token of the server contains the offered layers. Wrapped messages
+//! are signed with the key of the ticket, so changes on the network are detected. Steps read files,
+//! and a client's steps may query the KDC. They must therefore run on a thread that may block.
 //!
 //! The library is `libgssapi_krb5` of the system. Only builds with the feature `gssapi` link it.
 //! The variables of [`environment`] contain the locations of its keys. Without the feature, logins

@@ -58,7 +58,7 @@ pub(crate) fn only(mut bytes: &[u8], tag: u8) -> Option<Element<'_>> {
     bytes.is_empty().then_some(element)
 }
 
-/// Returns the bytes of a BIT STRING. All bits must be used.
+/// Returns the bytes of a BIT STRING, or `None` if its last byte contains unused bits.
 pub(crate) fn bits<'a>(element: &Element<'a>) -> Option<&'a [u8]> {
     let (&unused, bits) = element.content.split_first()?;
     (unused == 0).then_some(bits)

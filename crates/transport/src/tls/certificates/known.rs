@@ -28,9 +28,9 @@ pub enum UnknownCertificate {
     NotTrusted(String),
 }
 
-/// Returns the subject of a chain if the trust store of the client ports trusts the chain. `tls`
-/// contains the settings of these ports. The store is read at each call, so call the function only
-/// where a wait for the disk is harmless.
+/// Returns the subject of the first certificate of a chain if the trust store of the client ports
+/// trusts the chain. `tls` contains the settings of these ports. The store is read at each call, so
+/// call the function only where a wait for the disk is harmless.
 ///
 /// # Errors
 /// If the chain is not trusted, or if the trust store is missing or cannot be used.

@@ -37,7 +37,8 @@ pub struct MemberCheck {
 }
 
 impl MemberCheck {
-    /// Creates the check that the settings request. [`set_hosts`](Self::set_hosts) must follow.
+    /// Creates the check from the settings. It does not know any hosts until
+    /// [`set_hosts`](Self::set_hosts) is called.
     pub fn new(settings: &QuorumTls) -> Self {
         Self {
             mode: settings.member_check,
@@ -55,8 +56,8 @@ impl MemberCheck {
     /// Checks the certificate of a peer. `own` is this server's certificate.
     ///
     /// # Errors
-    /// If the certificate does not belong to a member and the settings refuse such certificates. If
-    /// the setting is `warn`, a log line reports it instead.
+    /// If the certificate is missing or does not belong to a member, and the setting is `refuse`.
+    /// If the setting is `warn`, the connection is accepted and logged.
     pub(crate) fn check(
         &self,
         shown: Option<&CertificateDer<'_>>,

@@ -83,7 +83,8 @@ fn hexadecimal(value: &Any<'_>) -> String {
     let mut byte = |byte: u8| {
         let _ = write!(text, "{byte:02x}");
     };
-    // The parser has separated the header (tag and length) from the data, so it is encoded again.
+    // The parser has separated the header (tag and length) from the data, so the header is encoded
+    // again.
     let tag = u8::try_from(value.tag().0).unwrap_or(0x1F);
     let constructed = if value.header.is_constructed() {
         0x20

@@ -39,7 +39,8 @@ pub(crate) struct Trusted {
 }
 
 impl Trusted {
-    /// Ignores revoked certificates. Returns `None` if the library cannot use any of the others.
+    /// Collects the certificates that are not revoked. Returns `None` if the library cannot use any
+    /// of them.
     pub(crate) fn new(
         mut certificates: Vec<CertificateDer<'static>>,
         revoked: Vec<CertificateRevocationListDer<'static>>,

@@ -36,8 +36,7 @@ const KEY_PROTECTOR: [u8; 12] = [
     0x06, 0x0A, 0x2B, 0x06, 0x01, 0x04, 0x01, 0x2A, 0x02, 0x11, 0x01, 0x01,
 ];
 
-/// Maximum number of entries. It only matters for corrupt stores, because entries are read one by
-/// one.
+/// Maximum number of entries. A store with a larger number is treated as corrupt.
 const ENTRIES_MAX: u32 = 100_000;
 
 enum StoreEntry<'a> {

@@ -104,7 +104,7 @@ pub fn read_revocations(
     revocations::lists(bytes)
 }
 
-/// Returns the key of a store and its certificates.
+/// Returns the private key of a store and the certificates for this key.
 ///
 /// # Errors
 /// If the store is invalid.
@@ -161,8 +161,8 @@ impl Content {
     }
 }
 
-/// Returns the configured type, or the type that the file name indicates. The spelling must match
-/// exactly, as in Java.
+/// Returns the configured type, or the type that the file name's extension indicates. The extension
+/// must match exactly, as in Java.
 fn format(path: &Path, store: &Store, which: StoreSetting) -> Result<StoreFormat, TlsError> {
     let by_name = || match path.extension()?.to_str()? {
         "jks" => Some(StoreFormat::Jks),

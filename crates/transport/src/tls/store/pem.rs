@@ -64,7 +64,7 @@ fn find(bytes: &[u8], label: &str) -> Result<Option<Vec<u8>>, StoreFault> {
     let Some((body, _)) = rest.split_once(&end) else {
         return Err(StoreFault::malformed(KIND, "a section has no end"));
     };
-    // Substitutes a label that the library knows, so that it decodes the base64.
+    // Substitutes a label that the library knows, so that the library decodes the base64.
     let plain = format!("-----BEGIN PRIVATE KEY-----{body}-----END PRIVATE KEY-----");
     let decoded = <(SectionKind, Vec<u8>)>::from_pem_slice(plain.as_bytes());
     decoded

@@ -9,8 +9,8 @@ use crate::tls::error::StoreFault;
 
 const KIND: &str = "PKCS12";
 
-/// Hint for a store without trusted certificates. Java requires the mark, which openssl does not
-/// write.
+/// Hint for a store without trusted certificates. Java requires that certificates are marked as
+/// trusted, and openssl does not write this mark.
 const UNMARKED: &str = ": certificates in a PKCS12 store are trusted only if they are marked as \
                         trusted, for example with keytool -importcert";
 

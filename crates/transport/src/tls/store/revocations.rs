@@ -33,8 +33,8 @@ pub(super) fn lists(
         if !rest.is_empty() {
             return Err(fault("bytes follow the end of a list"));
         }
-        // The library checks only the first list of an issuer, so an older one would hide the
-        // entries of a newer one.
+        // The library checks only the first list of an issuer, so an older list would hide the
+        // entries of a newer list.
         let issuer = parsed.issuer().as_raw().to_vec();
         let mut parts = parsed.extensions().iter();
         if !parts.any(|extension| extension.oid.to_id_string() == DISTRIBUTION_POINT) {

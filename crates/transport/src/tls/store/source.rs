@@ -41,7 +41,7 @@ impl TlsSource {
     /// # Errors
     /// If the stores cannot be used.
     pub fn load(tls: &Tls, endpoint: Endpoint, fips_mode: bool) -> Result<Arc<Self>, TlsError> {
-        // Read before the content, so that a change in between causes another load.
+        // The stamps are read before the content, so that a change in between causes another load.
         let stamps = stamps(tls);
         let context = Context::load(tls, endpoint)?;
         Ok(Arc::new(Self {
@@ -88,13 +88,14 @@ impl TlsSource {
         !is_left_alone && self.tls.hostname_verification && self.tls.client_hostname_verification
     }
 
-    /// Returns whether a client's name may be looked up from its address to check its host.
+    /// Returns whether a client's address may be resolved to a name, with which the certificate is
+    /// then checked.
     pub(in crate::tls) fn allows_reverse_lookup(&self) -> bool {
         !self.fips_mode && self.tls.allow_reverse_dns_lookup
     }
 
-    /// Reloads the stores when one of their files has changed, until the task is aborted. A store
-    /// that cannot be used is reported once, and the previous one stays in use. Existing
+    /// Reloads the stores when one of their files has changed, until the task is aborted. If a
+    /// store cannot be used, an error is logged once, and all previous stores stay in use. Existing
     /// connections stay open.
     pub async fn watch(self: Arc<Self>) {
         loop {

@@ -14,9 +14,9 @@
 //!
 //! The table is divided into shards that grow separately, using the hashes in the slots. Growing
 //! the whole table would hold the lock for tens of milliseconds in a tree of millions of znodes.
-//! Each shard grows at a slightly higher load than the previous one. Therefore the shards do not
-//! all grow at about the same time, and the memory freed by one is reused by the next. Otherwise
-//! freed memory of the table's size would remain unused.
+//! The load at which a shard grows increases slightly with the shard's number. Therefore the shards
+//! do not all grow at about the same time, and the memory that one shard frees is reused by other
+//! shards. Otherwise freed memory of the table's size would remain unused.
 
 use std::hash::{BuildHasher, Hasher};
 

@@ -59,7 +59,7 @@ struct PendingChange {
 
 #[derive(Debug)]
 struct Undo {
-    /// Changed paths with their previous entries; `None` if there was no entry.
+    /// Changed paths with their previous entries; `None` if the path was not in flight.
     replaced: Vec<(Str, Option<Replaced>)>,
     changes_len: usize,
     digest: u64,

@@ -88,7 +88,7 @@ impl Leader {
     /// itself appends the transaction to its log.
     ///
     /// # Errors
-    /// If this server does not lead.
+    /// If this server does not lead or is not standalone.
     ///
     /// # Panics
     /// If the zxid is not [`Leader::next_zxid`].
@@ -206,8 +206,8 @@ impl Leader {
     ) -> Result<(), NeverProposed> {
         self.update_quorum_of_proposals();
         if self.is_standalone {
-            // A standalone server does not report each commit, and a reconfiguration does not end a
-            // step there.
+            // A standalone server reports only its last commit. One call commits everything that is
+            // synced, because `propose_alone` does not set a barrier.
             if let Some(last) = self.proposals.handle_ack(sid, zxid)?.next_back() {
                 self.last = last;
                 out.push(Action::Deliver(Record::new(last, Bytes::new())));
@@ -219,8 +219,8 @@ impl Leader {
             for zxid in &committed {
                 self.commit(*zxid, out);
             }
-            // A reconfiguration ends a step. Later proposals may also be committed if this server
-            // still decides.
+            // A call does not commit anything after a reconfiguration. The next call may do so if
+            // this server still leads.
             if committed.is_empty() || self.is_retiring {
                 return Ok(());
             }
@@ -287,7 +287,7 @@ impl Leader {
         acked.max().map_or(self.sid, |(_, sid)| sid.0)
     }
 
-    /// Answers a learner's `sync`, after its session has been checked. The answer follows the
+    /// Answers a learner's `sync`. The caller has checked the session. The answer follows the
     /// commit of everything proposed so far.
     pub fn sync(&mut self, to: LinkId, out: &mut Vec<Action>) {
         if !self.links.contains_key(&to) {
@@ -318,7 +318,7 @@ impl Leader {
     /// Returns the number of proposals that learners' syncs wait for. Source:
     /// Leader.getNumPendingSyncs.
     pub fn pending_syncs(&self) -> usize {
-        // The zxids never decrease, so equal ones are adjacent.
+        // The zxids never decrease, so equal zxids are adjacent.
         let mut waits_for = self.syncs.iter().map(|(zxid, _)| *zxid);
         let first = waits_for.next();
         let steps = waits_for.scan(first, |before, zxid| {
@@ -328,7 +328,7 @@ impl Leader {
     }
 
     /// Returns the outstanding proposal that a learner acknowledges with `zxid`, and the learner's
-    /// sid; `None` if the proposal is not outstanding.
+    /// sid; `None` if the proposal is not outstanding or the learner is not connected.
     pub fn outstanding_of(&self, link: LinkId, zxid: Zxid) -> Option<(Sid, &Record)> {
         let sid = self.links.get(&link)?.sid?;
         Some((sid, self.outstanding_record(zxid)?))

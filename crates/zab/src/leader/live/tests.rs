@@ -14,7 +14,8 @@ fn zxid(counter: u32) -> Zxid {
     Zxid::new(Epoch(1), counter)
 }
 
-/// Creates server 3, which leads epoch 1. Servers 1 and 2 follow over links 1 and 2.
+/// Creates server 3, which leads epoch 1 of these voters. Each other voter follows over the link
+/// with the number of its sid.
 fn leading(sids: &[i64]) -> Leader {
     let start = LeaderStart {
         sid: Sid(3),

@@ -127,7 +127,8 @@ async fn restore_with(
     kinds: &Kinds,
     client: &Client,
 ) -> Result<(), ToolError> {
-    // After the sync, this server has applied every write that other servers have acknowledged.
+    // After the sync, the connected server has applied every write that any server acknowledged
+    // before.
     client.sync(&args.path).await?;
     let current = current::read(client, &args.path, kinds).await?;
     let plan = Plan::make(&args.path, past, &current, args.force);

@@ -113,7 +113,7 @@ pub(super) enum Step {
     },
 }
 
-/// All steps, with notes about them.
+/// All steps, with notes and obstacles.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     zxid: Option<Zxid>,

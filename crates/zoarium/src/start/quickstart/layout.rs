@@ -31,7 +31,7 @@ pub(super) struct MemberLayout {
     pub(super) log: PathBuf,
 }
 
-/// Client port, quorum port, election port and admin port.
+/// Number of ports of a member: client port, quorum port, election port and admin port.
 const PORTS_PER_MEMBER: usize = 4;
 
 impl Layout {

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Maximum length of a line, bytes.
 pub(super) const LINE_BYTES_MAX: u64 = 4096;
 
-/// Message to the owner of the ensemble.
+/// Message to the task that owns the ensemble.
 pub(super) enum Order {
     Command {
         line: String,
@@ -50,7 +50,8 @@ impl Answer {
     }
 }
 
-/// Sends a command to the owner of the ensemble. Returns `None` if the servers are stopping.
+/// Sends a command to the task that owns the ensemble, and returns the answer. Returns `None` if
+/// the servers are stopping.
 pub(super) async fn send(orders: &Orders, line: String) -> Option<Answer> {
     let (answer, answered) = oneshot::channel();
     orders.send(Order::Command { line, answer }).await.ok()?;

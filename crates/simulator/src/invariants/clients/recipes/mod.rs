@@ -89,8 +89,8 @@ impl Recipes {
             return Ok(());
         }
         self.granted.retain(|(_, other)| other.is_there(history));
-        // A contender does not conflict with itself, because its last released znode may still
-        // exist.
+        // Earlier grants of the same contender are ignored, because the znode of its last grant may
+        // still exist.
         let others = self.granted.iter().filter(|(of, _)| *of != by);
         let others = others.map(|(_, other)| other);
         let others: Vec<&Grant> = others
@@ -123,8 +123,8 @@ impl Recipes {
         Ok(())
     }
 
-    /// Records that a contender holds nothing any more, by its own report or because its process
-    /// has ended.
+    /// Records that a contender no longer holds anything, because it has reported this or its
+    /// process has ended.
     pub(crate) fn yielded(&mut self, by: usize) {
         self.held.remove(&by);
     }
@@ -173,7 +173,7 @@ impl Recipes {
         self.tally.leased(by, lease)
     }
 
-    /// Checks the observation of a contender that began to look at `since`.
+    /// Checks an observation that a contender began at `since`.
     pub(crate) fn seen(
         &self,
         seen: &Seen,
@@ -236,8 +236,8 @@ fn judge(entry: &Entry, history: &History) -> CheckResult {
     Ok(())
 }
 
-/// Checks that a double barrier opens only after enough members have entered. There must have been
-/// a moment with enough members since the contender that opens the barrier has entered.
+/// Checks that a double barrier opens only after enough members have entered. Since the contender
+/// that opens the barrier entered, there must have been a moment with enough members.
 fn enough_have_entered(entry: &Entry, history: &History) -> CheckResult {
     let directory = Recipe::DoubleBarrier.path();
     let before = Zxid(entry.zxid.0 - 1);
@@ -270,7 +270,8 @@ fn own_is_deleted(path: &str, entry: &Entry, history: &History) -> CheckResult {
 }
 
 /// Checks that no other contender precedes this one in its directory. A later contender with a
-/// lower number does not count, because it is a reader that was a writer or wanted to become one.
+/// lower number does not count, because it is a reader that was a writer or tried to become a
+/// writer.
 fn in_turn(path: &str, at: Zxid, history: &History) -> CheckResult {
     let (directory, name) = (parent_of(path), path.rsplit('/').next().unwrap_or_default());
     let Some(own) = place_of(name) else {

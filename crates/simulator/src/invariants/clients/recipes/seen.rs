@@ -1,5 +1,5 @@
-//! Observations of contenders: each must have been true at some time since the contender began to
-//! look.
+//! Observations of contenders. Each observation must have been true at some time since its
+//! beginning.
 
 use std::collections::BTreeSet;
 
@@ -73,7 +73,7 @@ impl Identifiers {
 }
 
 impl Seen {
-    /// Checks the observation of a contender that began to look at `since`.
+    /// Checks an observation that a contender began at `since`.
     pub(super) fn judge(&self, since: Moment, now: Moment, history: &History) -> CheckResult {
         let from = since.zxid;
         let is_true = match self {
@@ -126,7 +126,7 @@ fn changes(path: &str, from: Zxid, history: &History) -> impl Iterator<Item = Zx
     std::iter::once(from).chain(history.changes(path, from, history.end()))
 }
 
-/// Returns `from`, and each later moment at which a child has changed.
+/// Returns `from`, and each later moment at which a child was created or deleted.
 fn child_changes(path: &str, from: Zxid, history: &History) -> impl Iterator<Item = Zxid> {
     std::iter::once(from).chain(history.child_changes(path, from, history.end()))
 }
@@ -153,8 +153,8 @@ fn leader(directory: &str, at: Zxid, history: &History) -> Option<String> {
     Some(String::from_utf8_lossy(id).into_owned())
 }
 
-/// Checks that each listed member existed at some time, and that each member that existed all the
-/// time is listed.
+/// Checks that each listed member existed at some time since `from`, and that each member that
+/// existed all this time is listed.
 fn are_members(
     directory: &str,
     ids: &[String],

@@ -8,7 +8,7 @@ use super::Recipe;
 use crate::history::History;
 use crate::invariants::CheckResult;
 
-/// Lease of a contender, in seconds since 1970.
+/// Lease of a contender, with its times in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LeaseTime {
     pub(crate) path: String,
@@ -24,7 +24,8 @@ pub(super) struct Tally {
     confirmed: BTreeSet<String>,
     /// Number of items that processes may have deleted without processing them.
     may_be_lost: usize,
-    /// Number of increments that were certainly executed, and number of those that may have been.
+    /// Number of increments that were certainly executed, and number of increments that may have
+    /// been executed.
     increments: (usize, usize),
     leases: Vec<(usize, LeaseTime)>,
 }
