@@ -32,7 +32,7 @@ const FILE: &str = "admin-token";
 /// Number of random bytes in a credential.
 const BYTES: usize = 24;
 
-/// Maximum length of the file, in bytes.
+/// Maximum length of the file, in bytes. One byte more is read, so that a longer file is refused.
 const FILE_BYTES_MAX: u64 = 256;
 
 /// Returns the path of a server's credential.
@@ -54,13 +54,14 @@ pub fn read(file: &Path) -> io::Result<Option<Secret>> {
     };
     check_owner_only(&opened.metadata()?)?;
     let mut text = String::new();
-    opened.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    let len = opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    let is_whole = len as u64 <= FILE_BYTES_MAX;
     let text = text.trim_end();
     let password = text
         .strip_prefix(USER)
         .and_then(|rest| rest.strip_prefix(':'));
     match password {
-        Some(password) if password.len() >= BYTES => Ok(Some(Secret::new(text))),
+        Some(password) if is_whole && password.len() >= BYTES => Ok(Some(Secret::new(text))),
         _ => Err(io::Error::other(
             "the file does not contain a credential: remove it and run `zoarium admin-token`",
         )),
@@ -186,12 +187,10 @@ mod tests {
         assert!(read(&file).unwrap_err().to_string().contains("0640"));
         assert!(ensure(dir.path(), false).is_err());
         ensure(dir.path(), true).unwrap();
-        std::fs::write(&file, "admin-token:\n").unwrap();
-        assert!(
-            read(&file)
-                .unwrap_err()
-                .to_string()
-                .contains("does not contain a credential")
-        );
+        for wrong in [String::new(), "x".repeat(256)] {
+            std::fs::write(&file, format!("{USER}:{wrong}")).unwrap();
+            let error = read(&file).unwrap_err().to_string();
+            assert!(error.contains("does not contain a credential"), "{error}");
+        }
     }
 }

@@ -9,9 +9,9 @@ pub trait Surroundings {
     /// Reads a whole file.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] if the file is missing. A file of more than `limit` bytes must
-    /// not be read into memory completely. The result is an error, or a prefix of the file with
-    /// more than `limit` bytes.
+    /// [`io::ErrorKind::NotFound`] if the file is missing. [`io::ErrorKind::FileTooLarge`] if the
+    /// file has more than `limit` bytes: a part of a file is never returned, because callers would
+    /// use the part as the whole. Such a file must not be read into memory completely.
     fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
 
     /// Returns the address of a host name. `host` is never an address.

@@ -1,7 +1,7 @@
 //! Settings for connections to servers, and for the login.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -70,14 +70,39 @@ impl Access {
     }
 }
 
-/// Maximum number of bytes that are read from a password file. Only the first line is used.
+/// Maximum size of a password file, bytes. Only the first line is used.
 const PASSWORD_BYTES_MAX: u64 = 4096;
 
 fn password(path: &Path) -> Result<Secret> {
-    let what = format!("read {}", path.display());
-    let mut text = String::new();
-    let read =
-        File::open(path).and_then(|file| file.take(PASSWORD_BYTES_MAX).read_to_string(&mut text));
-    read.map_err(BenchError::io(what))?;
+    let read = || {
+        let mut text = String::new();
+        // One byte above the limit is read to detect a file that is too long.
+        let mut file = File::open(path)?.take(PASSWORD_BYTES_MAX + 1);
+        if file.read_to_string(&mut text)? as u64 > PASSWORD_BYTES_MAX {
+            let text = format!("the file has more than {PASSWORD_BYTES_MAX} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
+        Ok(text)
+    };
+    let text = read().map_err(BenchError::io(format!("read {}", path.display())))?;
     Ok(Secret::new(text.lines().next().unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_the_whole_first_line_of_a_short_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("password");
+        std::fs::write(&file, "s3cret\nsecond line\n").unwrap();
+        assert_eq!(password(&file).unwrap().expose(), "s3cret");
+        std::fs::write(&file, "s".repeat(4097)).unwrap();
+        let error = password(&file).unwrap_err().to_string();
+        assert!(
+            error.ends_with("the file has more than 4096 bytes"),
+            "{error}"
+        );
+    }
 }

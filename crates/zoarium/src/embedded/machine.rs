@@ -13,10 +13,14 @@ pub(crate) struct ThisMachine;
 impl Surroundings for ThisMachine {
     fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // One byte above the limit is read so that the caller can detect a file that is too long.
+        // One byte above the limit is read to detect a file that is too long.
         File::open(path)?
             .take(limit as u64 + 1)
             .read_to_end(&mut bytes)?;
+        if bytes.len() > limit {
+            let text = format!("the file has more than {limit} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
         Ok(bytes)
     }
 
@@ -41,5 +45,21 @@ pub(crate) fn log_notices(notices: &[Notice]) {
             NoticeLevel::Warn => tracing::warn!("{notice}"),
             NoticeLevel::Error => tracing::error!("{notice}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_above_the_limit_is_refused_and_never_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("secrets");
+        std::fs::write(&file, "12345").unwrap();
+        assert_eq!(ThisMachine.read(&file, 5).unwrap(), b"12345");
+        let error = ThisMachine.read(&file, 4).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(error.to_string(), "the file has more than 4 bytes");
     }
 }
