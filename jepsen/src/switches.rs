@@ -216,7 +216,7 @@ pub const ALL: &[Switch] = &[
         "ChangeLeftOut",
         "the change history omits a transaction that immediately follows another",
         "large-feed",
-        "kill",
+        "",
         60,
     ),
     Switch {

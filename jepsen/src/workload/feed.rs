@@ -30,7 +30,7 @@ const END_LIMIT: Duration = Duration::from_secs(40);
 /// read the change from their logs.
 const LARGE_BYTES: usize = 17 << 20;
 /// One of this many changes is large.
-const LARGE_EVERY: u64 = 10;
+const LARGE_EVERY: u64 = 4;
 
 /// The feed of the change history, with large changes or without them.
 #[derive(Debug, Clone, Copy)]
@@ -243,7 +243,10 @@ pub(super) enum Client<const HAS_LARGE: bool> {
 
 impl<const HAS_LARGE: bool> Steps for Client<HAS_LARGE> {
     fn new(context: Context) -> Self {
-        match context.process % 2 {
+        // With two writers, a large change and the next change may be applied together. The history
+        // then misses both, and not only the large change.
+        let one_writes_of = if HAS_LARGE { context.processes } else { 2 };
+        match (context.process - context.lowest) % one_writes_of {
             0 => Client::Writes(Box::new(Writer::new(context))),
             _ => Client::Follows(Box::new(Follower::new(context))),
         }
