@@ -8,7 +8,7 @@ use clap::{Arg, Args, Subcommand, ValueEnum};
 use crate::suite::args::SuiteArgs;
 use crate::target::access::AccessArgs;
 
-/// Loads a server and measures it
+/// Puts load on a server, and measures throughput and latency
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium bench mixed -s localhost:2181 --duration 10s")]
 pub struct BenchArgs {

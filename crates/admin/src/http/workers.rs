@@ -12,8 +12,8 @@ use crate::limits;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Handle for the threads. They end with the last handle. The ports bound the number of waiting
-/// jobs.
+/// Handle for the threads, which stop when the last handle is dropped. The queue is unbounded, but
+/// each port limits its requests, and so the number of waiting jobs.
 #[derive(Debug, Clone)]
 pub struct Workers(Sender<Job>);
 

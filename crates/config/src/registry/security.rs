@@ -72,7 +72,7 @@ keys! {
     CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while the server runs.").default("false").should();
     CLIENT_SECURE = Key::prefixed("client.secure", Flag, "A setting of clients that is often found in a server's file.").no_effect(ValueSet::Any, "only clients read this setting");
     FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether the check of hosts in certificates of members is skipped, and DIGEST-MD5 between members is disabled. The cryptography is not FIPS-validated with either value.").default("true");
-    SSL_VERSION1 = Key::file_or_property("zoarium.ssl.version1", "zoarium.ssl.version1", Flag, "Whether certificates of X.509 version 1 are accepted, both this server's own certificate and certificates of TLS peers. `openssl x509 -req` without an extension file creates such certificates. Zoarium only.").default("true").strict().should();
+    SSL_VERSION1 = Key::file_or_property("zoarium.ssl.version1", "zoarium.ssl.version1", Flag, "Whether certificates of X.509 version 1 are accepted, both this server's own certificate and certificates of TLS peers. Older versions of `openssl x509 -req` create such certificates. Zoarium only.").default("true").strict().should();
     REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Whether Java refuses TLS renegotiation by clients.").default("true").internal("this server never renegotiates TLS connections");
 }
 

@@ -68,8 +68,8 @@ pub(crate) async fn answer<S: Stream>(
         let mut text = text.await?;
         if text.len() > limits::REPLY_BYTES_SMALL {
             text.shrink_to_fit();
-            // The reservation also covers the answer to the next word, which is about as long and
-            // is produced before memory is reserved for it.
+            // Twice the length, because another connection may produce its long answer before it
+            // reserves memory. That answer is about as long as this one.
             let large_replies = &ledger.large_replies;
             let reservation = large_replies.take(2 * text.len()).await;
             drop(turn);

@@ -88,8 +88,8 @@ impl MergedCursor {
         Ok(cursor)
     }
 
-    /// Inserts an input at its position. Few comparisons are needed, because neighbours in one file
-    /// are often neighbours in all of them.
+    /// Inserts an input into `order` by its next entry. The search usually ends soon, because
+    /// consecutive entries of one file are often consecutive in the merged order, too.
     fn put(&mut self, number: usize) {
         let key_of = |input: usize| self.inputs[input].entry().map(|(key, _)| key);
         let Some(key) = key_of(number) else {

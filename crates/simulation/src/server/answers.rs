@@ -43,8 +43,8 @@ impl Answer {
 pub struct Times {
     /// Total count.
     pub given: usize,
-    /// Count while the disk of the answering server was stalled. For a sync, and for a run after a
-    /// sync, this means that the sync itself was stalled.
+    /// Number of these answers during a stall of the answering server's disk. For a sync, and for
+    /// a run after a sync, the number of syncs that were stalled themselves.
     pub stalled: usize,
 }
 

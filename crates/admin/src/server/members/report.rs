@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::answer::written;
 use crate::commands::Command;
 
-/// Name of the command.
+/// Name of the admin command that returns the report of this member.
 pub(super) const COMMAND: &str = "member";
 
 /// Maximum length of a version in a report, in characters.
