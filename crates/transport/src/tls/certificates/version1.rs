@@ -1,7 +1,7 @@
 //! Certificates of X.509 version 1, which the TLS library does not accept.
 //!
-//! Older versions of `openssl x509 -req` create them if no extension file is named, and Java accepts
-//! them. A certificate of version 1 cannot state what it may be used for, so it is never an
+//! Older versions of `openssl x509 -req` create them if no extension file is named, and Java
+//! accepts them. A certificate of version 1 cannot state what it may be used for, so it is never an
 //! authority here. It is accepted in two cases: an authority in the trust store has signed it
 //! directly, or it is in the trust store itself. Dates, signature and revocation are checked as for
 //! other certificates. The TLS library checks all other certificates.
