@@ -20,6 +20,7 @@ pub mod queue;
 pub mod server;
 pub mod servers;
 pub mod settings;
+mod votes;
 pub mod world;
 
 pub use application::{Environment, Fault, Plan, Simulation, SimulationError, Target};

@@ -34,7 +34,7 @@ mod simulated;
 
 pub use checks::Violation;
 pub use checks::trace::Trace;
-pub use explorer::{Bounds, Choice, Explored, Explorer, replay};
+pub use explorer::{Bounds, Choice, Explored, Explorer, Followed, follow, replay};
 
 use std::collections::BTreeMap;
 

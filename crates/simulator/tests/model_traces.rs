@@ -1,4 +1,5 @@
-//! Traces for the formal model in `jepsen/model`, which TLC validates.
+//! The formal model in `jepsen/model` and the code, in both directions: TLC validates traces of the
+//! simulator, and simulated servers follow behaviours that TLC draws.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -50,7 +51,7 @@ fn each_recorded_action_is_a_step_of_the_model() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn tlc_accepts_the_traces_of_some_seeds() {
+fn the_model_has_the_steps_of_the_code_and_the_code_those_of_the_model() {
     let has_java = Command::new("java")
         .arg("-version")
         .stderr(Stdio::null())
@@ -59,11 +60,11 @@ fn tlc_accepts_the_traces_of_some_seeds() {
     if !has_java {
         let forbidden = std::env::var_os("ZOARIUM_FORBID_SKIP").is_some_and(|value| value == "1");
         assert!(!forbidden, "java is not on PATH");
-        eprintln!("SKIPPED traces for the formal model: java is not on PATH");
+        eprintln!("SKIPPED the formal model: java is not on PATH");
         return;
     }
     let checked = Command::new(Path::new(MODEL).join("check"))
-        .arg("traces")
+        .args(["traces", "behaviours"])
         .env("ZOARIUM_SIMULATOR", env!("CARGO_BIN_EXE_simulator"))
         .output()
         .expect("run the check");

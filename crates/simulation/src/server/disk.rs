@@ -1,7 +1,8 @@
 //! The log thread and the snapshot thread of a server, simulated as jobs that take time.
 
 use host::{
-    DiskCommand, DiskFailure, DiskQueue, SnapshotReason, SnapshotWork, carry_out, write_group,
+    DiskCommand, DiskFailure, DiskQueue, LogGroup, SnapshotReason, SnapshotWork, carry_out,
+    write_group,
 };
 use proto::Zxid;
 use recovery::DurableLog;
@@ -37,6 +38,12 @@ impl DiskWork {
         let group = format!("{} records", self.queue.group.len());
         let at_work = self.at_work.iter().map(name);
         at_work.chain(self.queue.waiting().map(name)).chain([group])
+    }
+
+    /// Returns the number of appended records that are not known to be on disk.
+    pub fn unsynced(&self) -> usize {
+        let at_work = self.at_work.iter().filter_map(DiskCommand::group);
+        self.queue.groups().chain(at_work).map(LogGroup::len).sum()
     }
 }
 

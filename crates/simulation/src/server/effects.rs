@@ -1,8 +1,7 @@
 //! Effects of the replica, which are first reported to the checks and then executed.
 
 use host::{
-    DeliveryHost as _, DiskCommand, LogGroup, PendingAnswer, ServerState, answer_renewal,
-    answer_sync, deliver,
+    DeliveryHost as _, LogGroup, PendingAnswer, ServerState, answer_renewal, answer_sync, deliver,
 };
 use proto::Zxid;
 use replica::{Applied, Effect, Host, Note, Service, State as _, Ticket};
@@ -83,16 +82,8 @@ impl<C: StepChecks> SimHost<C> {
 
     /// Reports the data that the server holds back after a turn.
     pub(super) fn show_held_back(&mut self) {
-        let at_work = self.disk.at_work.iter().filter_map(DiskCommand::group);
-        let unsynced = self
-            .disk
-            .queue
-            .groups()
-            .chain(at_work)
-            .map(LogGroup::len)
-            .sum();
         let held_back = HeldBack {
-            unsynced,
+            unsynced: self.disk.unsynced(),
             // Inputs that wait for a busy or sleeping thread are not counted.
             inputs: if self.ended.is_some() || self.core.is_away() {
                 0

@@ -10,7 +10,9 @@
 //! * `search` goes through all choices. It leaves out orders of choices that commute (sleep sets),
 //!   and the continuations of states that it knows.
 //! * `saved` continues an interrupted search.
+//! * `behaviours` follows behaviours of the formal model.
 
+mod behaviours;
 mod choice;
 mod saved;
 mod search;
@@ -18,6 +20,7 @@ mod stage;
 mod state;
 mod waiting;
 
+pub use behaviours::{Followed, follow};
 pub use choice::Choice;
 pub use search::{Explored, Explorer, replay};
 

@@ -30,7 +30,7 @@ pub(super) const SERVERS: u8 = 3;
 const START: Micros = 10 * SECOND;
 
 /// Maximum duration of an election, and of a wait in vain.
-const WAIT: Micros = 4 * SECOND;
+pub(super) const WAIT: Micros = 4 * SECOND;
 
 /// Maximum number of steps that follow a choice immediately.
 const STEPS_MAX: usize = 100_000;
@@ -40,7 +40,7 @@ pub(super) struct Stage {
     pub(super) ensemble: Ensemble,
     pub(super) left: Bounds,
     /// Time at which each choice begins.
-    base: Micros,
+    pub(super) base: Micros,
     /// Number of transactions so far.
     proposed: u8,
 }
@@ -48,6 +48,14 @@ pub(super) struct Stage {
 impl Stage {
     /// Returns an ensemble of three servers. Server 3 leads, and all have the same transactions.
     pub(super) fn new(bounds: Bounds, trace: Trace) -> Self {
+        let mut stage = Self::of_new_servers(bounds, trace);
+        stage.ensemble.start_all();
+        stage.begin();
+        stage
+    }
+
+    /// Returns an ensemble of three new servers that have not started.
+    pub(super) fn of_new_servers(bounds: Bounds, trace: Trace) -> Self {
         let plan = Plan {
             delay: 1,
             sync: 1,
@@ -60,15 +68,12 @@ impl Stage {
         checks.received = Some(Received::default());
         // Change histories are not recorded.
         checks.histories = Histories::new(SEED, 0);
-        ensemble.start_all();
-        let mut stage = Self {
+        Self {
             ensemble,
             left: bounds,
             base: 0,
             proposed: 0,
-        };
-        stage.begin();
-        stage
+        }
     }
 
     fn begin(&mut self) {
@@ -137,7 +142,7 @@ impl Stage {
     }
 
     /// Takes the earliest wanted event until `end`, and lets it happen.
-    fn step(&mut self, end: Micros, is_wanted: impl Fn(Effect) -> bool) -> bool {
+    pub(super) fn step(&mut self, end: Micros, is_wanted: impl Fn(Effect) -> bool) -> bool {
         let mut queue = std::mem::take(&mut self.ensemble.servers.world.queue);
         let taken = queue.take(end, |event| is_wanted(self.effect_of(event)));
         self.ensemble.servers.world.queue = queue;
@@ -152,7 +157,7 @@ impl Stage {
     }
 
     /// Does everything that follows immediately, and returns to the time at which choices begin.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         let mut steps = 0;
         while self.step(Micros::MAX, |effect| effect == Effect::Immediate) {
             steps += 1;
@@ -219,7 +224,7 @@ impl Stage {
         self.step(Micros::MAX, |effect| is_way(effect) == Some(wanted))
     }
 
-    fn complete(&mut self, at: u8, is_snapshot: bool) -> bool {
+    pub(super) fn complete(&mut self, at: u8, is_snapshot: bool) -> bool {
         let wanted = Effect::Disk { at, is_snapshot };
         self.step(Micros::MAX, |effect| effect == wanted)
     }
@@ -268,16 +273,26 @@ impl Stage {
     /// Ends a process. Its peers may learn of this before they have received everything.
     fn crash(&mut self, at: u8, loses_power: bool) {
         self.left.crashes -= 1;
+        self.end_process(at, loses_power);
+    }
+
+    pub(super) fn end_process(&mut self, at: u8, loses_power: bool) {
+        self.disconnect(at);
         let machine = &mut self.ensemble.servers.machines[usize::from(at)];
-        let Some(server) = machine.process.take() else {
-            return;
-        };
+        machine.process = None;
         machine.disk.process_ends();
         if loses_power {
             machine.disk = machine.disk.synced_only();
         }
+    }
+
+    /// Removes a process from the network. What it has sent still arrives.
+    pub(super) fn disconnect(&mut self, at: u8) {
+        let Some(process) = self.process(at).map(|server| server.host.process) else {
+            return;
+        };
         let World { network, queue, .. } = &mut self.ensemble.servers.world;
-        for (connection, end) in network.of(server.host.process.into()) {
+        for (connection, end) in network.of(process.into()) {
             network.vanish(connection, end);
             let end = 1 - end;
             queue.after(0, Event::Broken { connection, end });

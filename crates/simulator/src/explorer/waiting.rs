@@ -200,6 +200,7 @@ pub(super) fn is_looking(server: &Server) -> bool {
     view.is_none_or(|view| matches!(view.role, RoleView::Looking | RoleView::ReadOnly))
 }
 
-fn number(server: usize) -> u8 {
+/// Returns the number of a server, counted from 0.
+pub(super) fn number(server: usize) -> u8 {
     u8::try_from(server).unwrap_or(u8::MAX)
 }

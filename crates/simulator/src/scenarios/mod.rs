@@ -292,6 +292,11 @@ impl Ensemble {
 
 /// Proposes a write for which no client waits.
 pub(crate) fn propose(server: &mut Server, request: WriteRequest) {
+    propose_as(WRITER, server, request);
+}
+
+/// Proposes a write of a session for which no client waits.
+pub(crate) fn propose_as(session: SessionId, server: &mut Server, request: WriteRequest) {
     let mut body = Vec::new();
     let encoded = match &request {
         WriteRequest::CreateSession { timeout_ms } => {
@@ -302,7 +307,7 @@ pub(crate) fn propose(server: &mut Server, request: WriteRequest) {
     };
     let request = ClientRequest {
         ticket: Ticket(0),
-        session: WRITER,
+        session,
         cxid: 0,
         identities: [].into(),
         request,

@@ -1,5 +1,6 @@
 //! Command line of the simulator, which runs seeds, scripts or the explorer.
 
+mod behaviours;
 mod explore;
 mod traces;
 
@@ -51,6 +52,9 @@ struct Arguments {
     /// Explores all schedules of three servers within bounds, instead of seeds.
     #[arg(long, conflicts_with_all = ["seed", "recipes", "model", "scenario"])]
     explore: bool,
+    /// Follows the behaviours of the formal model in this folder, each in a file of TLC.
+    #[arg(long, conflicts_with_all = ["seed", "recipes", "model", "scenario", "explore"])]
+    behaviours: Option<PathBuf>,
     #[command(flatten)]
     of_explorer: explore::ExploreArguments,
 }
@@ -68,6 +72,9 @@ fn main() -> ExitCode {
         return arguments
             .of_explorer
             .run(arguments.trace.unwrap_or_default());
+    }
+    if let Some(folder) = &arguments.behaviours {
+        return behaviours::run(folder, arguments.trace.unwrap_or_default());
     }
     if let Some(dir) = &arguments.model {
         let from = arguments.from.unwrap_or_else(fresh);
