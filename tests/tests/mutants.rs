@@ -43,6 +43,21 @@ fn every_patch_fits_and_names_what_catches_it() {
     }
 }
 
+/// The table states whether traces for the formal model reveal each mutant.
+#[test]
+fn every_mutant_is_in_the_table_of_the_formal_model() {
+    let table = workspace_root().join("jepsen/model/mutants.md");
+    let table = fs::read_to_string(table).expect("the table");
+    let rows = table.lines().filter_map(|row| row.strip_prefix("| `"));
+    let mut listed: Vec<&str> = rows
+        .filter_map(|row| Some(row.split_once('`')?.0))
+        .collect();
+    listed.sort_unstable();
+    let mutants = mutants().expect("patches");
+    let names: Vec<&str> = mutants.iter().map(|mutant| &*mutant.name).collect();
+    assert_eq!(listed, names);
+}
+
 /// The programs of the copy.
 struct Programs(Catchers);
 
@@ -197,6 +212,13 @@ fn failed_seed(ran: &Output) -> Option<(u64, String)> {
 /// Prints a line, also if the test passes: the seeds are part of the output of the gate.
 fn report(line: &str) {
     writeln!(std::io::stderr(), "{line}").ok();
+}
+
+/// `jepsen/model/check rejections` uses this simulator.
+#[test]
+#[ignore = "simulates for minutes"]
+fn the_simulator_with_all_mutants_is_built() {
+    assert!(Programs::built().0.simulator.exists());
 }
 
 #[test]
