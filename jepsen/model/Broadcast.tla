@@ -125,7 +125,8 @@ FinishSnapshot(s, covers) ==
     /\ writing[s] # NoSnapshot
     /\ covers >= writing[s]
     /\ covers <= end[s]
-    /\ covers <= DurableEnd(disk[s]) \/ Is("SnapshotBeforeLog")
+    /\ \/ \A txn \in Range(UpTo(tree[s], covers)) : ZxidOf(txn) <= DurableEnd(disk[s])
+       \/ Is("SnapshotBeforeLog")
     /\ writing' = [writing EXCEPT ![s] = NoSnapshot]
     /\ disk' = IF writing[s] < disk[s].snapshot.zxid THEN disk
                ELSE [disk EXCEPT ![s].snapshot =

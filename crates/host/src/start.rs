@@ -150,10 +150,11 @@ fn member_start<D: Disk>(
 mod tests {
     use jute::Encode;
     use proto::txn::{Txn, TxnHeader, TxnRecord};
-    use proto::{SessionId, Zxid};
+    use proto::{Epoch, SessionId, Zxid};
     use recovery::recover_tree;
     use replica::State;
     use storage::{Compression, LogSettings, OpenOptions, RealDisk};
+    use tree::Watches;
 
     use super::*;
     use crate::SnapshotReason;
@@ -188,10 +189,9 @@ mod tests {
         files.begin(found, settings, trigger, || 0).unwrap()
     }
 
-    /// Appends a transaction that is not on disk before the next commit.
-    fn append(history: &mut DurableLog<RealDisk>, session: SessionId, zxid: Zxid) {
+    fn record(session: SessionId, zxid: Zxid) -> TxnRecord {
         let txn = Txn::CreateSession { timeout_ms: 4000 };
-        let record = TxnRecord {
+        TxnRecord {
             header: TxnHeader {
                 session,
                 cxid: 0,
@@ -201,9 +201,13 @@ mod tests {
             },
             txn,
             digest: None,
-        };
+        }
+    }
+
+    /// Appends a transaction that is not on disk before the next commit.
+    fn append(history: &mut DurableLog<RealDisk>, session: SessionId, zxid: Zxid) {
         let mut logged = Vec::new();
-        record.encode(&mut logged);
+        record(session, zxid).encode(&mut logged);
         history.append(zxid, &logged, || 1).unwrap();
     }
 
@@ -230,7 +234,11 @@ mod tests {
     /// Writes all requested snapshots. Returns the zxid of each.
     fn write_all(started: &mut Started<RealDisk>) -> Vec<Zxid> {
         let mut written = Vec::new();
-        while started.snapshots.next().is_some() {
+        for steps in 0.. {
+            if started.snapshots.next().is_none() {
+                break;
+            }
+            assert!(steps < 1000, "a snapshot is not finished");
             let step = started
                 .snapshots
                 .step(&*started.state, 1, || 0, || ())
@@ -286,6 +294,14 @@ mod tests {
                 .exists()
         };
         started.state.establish();
+        let apply = |started: &mut Started<RealDisk>, zxid| {
+            let mut tree = started.state.tree_mut();
+            tree.apply(
+                &record(SessionId(7), zxid),
+                &mut Watches::new(),
+                &mut Vec::new(),
+            );
+        };
         let until_whole = |started: &mut Started<RealDisk>| {
             while !started.snapshots.waits_for_log() {
                 let step = started.snapshots.step(&*started.state, 1, || 0, || ());
@@ -293,7 +309,7 @@ mod tests {
             }
         };
         // Other members form a quorum, so the transaction is applied before it is on this disk.
-        started.state.tree_mut().raise_last_zxid(Zxid(1));
+        apply(&mut started, Zxid(1));
         started.snapshots.request_snapshot(SnapshotReason::Operator);
         until_whole(&mut started);
         append(&mut started.history, SessionId(7), Zxid(1));
@@ -303,12 +319,17 @@ mod tests {
         started.history.commit().unwrap();
         assert_eq!(write_all(&mut started), [Zxid(1)]);
         assert!(named(1));
+        // A new leader's tree has the begin of its epoch, which the log never contains.
+        let begin = Zxid::new(Epoch(1), 0);
+        started.state.tree_mut().begin_epoch(begin);
+        started.snapshots.request_snapshot(SnapshotReason::Operator);
+        assert_eq!(write_all(&mut started), [begin]);
         // A snapshot that waits for the log is abandoned when the server's role ends.
-        started.state.tree_mut().raise_last_zxid(Zxid(2));
+        apply(&mut started, begin.next());
         started.snapshots.request_snapshot(SnapshotReason::Operator);
         until_whole(&mut started);
         started.state.begin_unestablished();
         assert!(write_all(&mut started).is_empty());
-        assert!(!named(2) && started.snapshots.writing().is_none());
+        assert!(!named(0x1_0000_0001) && started.snapshots.writing().is_none());
     }
 }

@@ -148,8 +148,9 @@ pub struct NewSnapshot<D: Disk> {
     writer: SnapshotWriter<D>,
     /// Trailer at the time of the last piece.
     trailer: SnapshotTrailer,
-    /// Last transaction of the tree at the time of the last piece.
-    end: Zxid,
+    /// Last transaction that was applied to the tree before the last piece was read. The begin of an
+    /// epoch is no transaction: a new leader's tree has its zxid, but the log never contains it.
+    last_applied: Zxid,
 }
 
 impl<D: Disk> NewSnapshot<D> {
@@ -170,7 +171,7 @@ impl<D: Disk> NewSnapshot<D> {
             disk,
             dirs,
             settings,
-            end: zxid,
+            last_applied: Zxid::ZERO,
             reader,
             writer,
             trailer: SnapshotTrailer::default(),
@@ -203,12 +204,12 @@ impl<D: Disk> NewSnapshot<D> {
         let more = self.reader.read(tree, generation, bytes, chunk)?;
         let settings = &self.settings;
         let (digest_zxid, digest) = tree.last_applied_digest().unwrap_or((Zxid::ZERO, 0));
-        self.end = tree.last_zxid();
+        self.last_applied = tree.last_applied().unwrap_or(Zxid::ZERO);
         self.trailer = SnapshotTrailer {
             digest: settings
                 .digest_enabled
                 .then_some((digest_zxid, digest.cast_signed())),
-            last_zxid: settings.serialize_last_zxid.then_some(self.end),
+            last_zxid: settings.serialize_last_zxid.then_some(tree.last_zxid()),
         };
         Ok(more)
     }
@@ -216,7 +217,7 @@ impl<D: Disk> NewSnapshot<D> {
     /// Returns whether the log on disk contains every transaction of which the pieces so far may
     /// contain a part. A snapshot that is not logged must not be finished.
     pub fn is_logged(&self, log: &LogEnd) -> bool {
-        self.end <= log.get()
+        self.last_applied <= log.get()
     }
 
     /// Writes a piece.

@@ -154,6 +154,13 @@ impl Tree {
         self.last_zxid
     }
 
+    /// Returns the last transaction that was applied to this instance. Unlike
+    /// [`last_zxid`](Self::last_zxid), it is never the begin of an epoch, and `None` if the tree was
+    /// only loaded.
+    pub fn last_applied(&self) -> Option<Zxid> {
+        self.last_applied
+    }
+
     /// Raises the last zxid to `zxid`. A restored tree replaces the history up to that zxid, so its
     /// own last zxid must not be lower.
     pub fn raise_last_zxid(&mut self, zxid: Zxid) {

@@ -40,8 +40,13 @@ fn trees(disk: &SimDisk, settings: &EnsembleSettings) -> Result<Vec<(Zxid, u64)>
         // may therefore contain more than its trailer reports.
         let is_own = seam.is_none_or(|seam| seam < snapshot.zxid);
         if is_own {
-            let covers = recovered.snapshot_info.covers().unwrap_or_default();
-            let covers = covers.max(snapshot.zxid);
+            // The begin of an epoch is not in the log. A leader's tree has this zxid until its first
+            // transaction.
+            let info = &recovered.snapshot_info;
+            let ends = [Some(snapshot.zxid), info.last_zxid].into_iter().flatten();
+            let covers = ends.filter(|zxid| zxid.counter() != 0).max();
+            let applied = info.digest.map(|digest| digest.zxid);
+            let covers = covers.max(applied).unwrap_or_default();
             if covers > logged {
                 let name = snapshot.path.display();
                 return Err(format!(
