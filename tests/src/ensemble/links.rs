@@ -230,7 +230,7 @@ while True:
     #[test]
     fn each_direction_loses_repeats_delays_and_throttles_packets() {
         // A kernel may lack these devices, as it may lack netem. No package can add them.
-        if !std::path::Path::new("/dev/net/tun").exists() {
+        if !Path::new("/dev/net/tun").exists() {
             println!("SKIPPED: this kernel has no TUN devices");
             return;
         }
