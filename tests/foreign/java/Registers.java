@@ -14,7 +14,7 @@ import org.apache.zookeeper.data.Stat;
 /** Reads and writes registers with Java's client. Its calls and replies are those of registers.py. */
 final class Registers {
 
-    private static final int CONNECT_S = 5;
+    private static final int CONNECT_S = 30;
     private static final Set<KeeperException.Code> REFUSALS = Set.of(
             KeeperException.Code.BADVERSION, KeeperException.Code.NODEEXISTS, KeeperException.Code.NONODE);
 

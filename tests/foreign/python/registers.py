@@ -15,7 +15,7 @@ import sys
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
-CONNECT_S = 5
+CONNECT_S = 30
 REFUSALS = ((BadVersionError, -103), (NodeExistsError, -110), (NoNodeError, -101))
 
 

@@ -16,7 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-const connectLimit = 5 * time.Second
+const connectLimit = 30 * time.Second
 
 var refusals = map[error]int{zk.ErrBadVersion: -103, zk.ErrNodeExists: -110, zk.ErrNoNode: -101}
 

@@ -17,12 +17,14 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use super::{CALLS, KEYS, Place, Register, TOP, name};
 use crate::history::Event;
 use crate::verdict::Verdict;
-use crate::workload::caller::{CALL_LIMIT, Caller, Outcome};
+use crate::workload::caller::{Caller, Outcome};
 use crate::workload::steps::scratch;
 use crate::workload::{Context, Work, Workload};
 
 /// Timeout of a session.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+/// Time limit for the start of a process, such as a JVM on a busy machine, with its session.
+const START_LIMIT: Duration = Duration::from_secs(40);
 /// Time between two attempts to start a process.
 const PAUSE: Duration = Duration::from_millis(200);
 /// `ConnectionLoss` of KeeperException, for every unknown outcome.
@@ -193,7 +195,7 @@ impl Client {
         if self.session.is_none() {
             let addresses = self.caller.context().members.join(",");
             let started = Session::start(&self.program, &addresses);
-            let started = tokio::time::timeout(2 * CALL_LIMIT, started).await;
+            let started = tokio::time::timeout(START_LIMIT, started).await;
             self.session = started.ok().flatten();
             if self.session.is_none() {
                 tokio::time::sleep(PAUSE).await;
