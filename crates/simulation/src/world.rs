@@ -170,6 +170,12 @@ impl<C: StepChecks> World<C> {
         }
     }
 
+    /// Draws all further random numbers from another seed.
+    pub fn draw_from(&mut self, seed: u64) {
+        self.random = Random::new(seed);
+        self.network.draw_from(self.random.any());
+    }
+
     /// Returns the time since the beginning.
     pub fn now(&self) -> Micros {
         self.queue.now

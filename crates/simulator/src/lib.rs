@@ -8,6 +8,7 @@
 //! end, and the ensemble must recover. The seed alone determines every event.
 //!
 //! * [`run`] runs one seed. The binary runs many.
+//! * [`Search`] mutates storms that reached new situations, and [`run_covered`] runs them.
 //! * `invariants` are the conditions that must always hold, one file each. `history` contains the
 //!   committed transactions, as an omniscient observer sees them.
 //! * `history::check` records the change history of every member and compares it with `history`.
@@ -28,22 +29,24 @@ mod ensemble;
 mod explorer;
 mod history;
 mod invariants;
-mod plan;
 pub mod scenarios;
 mod simulated;
+mod storms;
 
 pub use checks::Violation;
 pub use checks::trace::Trace;
 pub use explorer::{Bounds, Choice, Explored, Explorer, Followed, follow, replay};
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use contenders::Contenders;
 use ensemble::Ensemble;
 pub use invariants::recipes::Recipe;
-use plan::Plan;
 use proto::OpCode;
 pub use simulation::server::{Answer, Answers, Times};
+use storms::plan::Plan;
+pub use storms::{Branch, Pair, Point, Progress, Reached, Search, Situation, Storm, StormError};
 use testkit::Random;
 
 /// Results of a run.
@@ -75,18 +78,43 @@ pub struct Report {
 /// Runs one seed to its end or to the first violation. Prints the steps to standard output in the
 /// form that `trace` specifies.
 pub fn run(seed: u64, trace: Trace) -> Report {
-    let plan = Plan::drawn(&mut Random::new(!seed));
-    if trace == Trace::Words {
-        println!("{plan:?}");
+    run_storm(&Storm::of_seed(seed), trace)
+}
+
+/// Runs a storm to its end or to the first violation. Prints the steps as [`run`] does.
+pub fn run_storm(storm: &Storm, trace: Trace) -> Report {
+    let mut ensemble = Ensemble::of_storm(storm, trace);
+    ensemble.run_to_the_end(storm);
+    report(storm.seed, &ensemble)
+}
+
+/// Runs a storm as [`run_storm`] does. Also returns the pairs of guards and situations that it
+/// reached.
+pub fn run_covered(storm: &Storm) -> (Report, Reached) {
+    let mut ensemble = Ensemble::of_storm(storm, Trace::Off);
+    let servers = ensemble.servers.machines.len();
+    ensemble.servers.world.checks.coverage.begin(servers);
+    ensemble.run_to_the_end(storm);
+    let reached = std::mem::take(&mut ensemble.servers.world.checks.coverage.reached);
+    (report(storm.seed, &ensemble), reached)
+}
+
+impl Ensemble {
+    fn of_storm(storm: &Storm, trace: Trace) -> Self {
+        let plan = Plan::drawn(&mut Random::new(!storm.seed));
+        if trace == Trace::Words {
+            println!("{plan:?}");
+        }
+        Self::new(storm.seed, plan, trace)
     }
-    let storm = plan.storm;
-    let mut ensemble = Ensemble::new(seed, plan, trace);
-    ensemble.start_all();
-    ensemble.begin_weather();
-    ensemble.run(storm);
-    ensemble.heal();
-    ensemble.must_be_well();
-    report(seed, &ensemble)
+
+    fn run_to_the_end(&mut self, storm: &Storm) {
+        self.start_all();
+        self.begin_weather();
+        self.run_storm(&storm.points);
+        self.heal();
+        self.must_be_well();
+    }
 }
 
 /// A trace for the formal model.
@@ -182,9 +210,9 @@ pub fn run_recipes(seed: u64, only: Option<Recipe>, trace: Trace) -> RecipesRepo
     }
 }
 
-/// Returns the command that repeats a seed and prints every step.
-pub fn repeat_command(seed: u64) -> String {
-    format!("cargo run --release -p zoarium-simulator -- --seed {seed}")
+/// Returns the command that repeats a seed or a storm and prints every step.
+pub fn repeat_command(storm: impl fmt::Display) -> String {
+    format!("cargo run --release -p zoarium-simulator -- --seed {storm}")
 }
 
 fn report(seed: u64, ensemble: &Ensemble) -> Report {

@@ -1,5 +1,7 @@
 //! Types of the simulation, with the checks of this crate.
 
+use simulation::world::HeldWork;
+
 use crate::checks::Checks;
 
 pub(crate) type World = simulation::world::World<Checks>;
@@ -17,4 +19,6 @@ pub(crate) enum OwnEvent {
     Weather,
     /// All servers look for a leader again.
     AllLookAgain,
+    /// A server no longer holds back this work.
+    Release { server: usize, work: HeldWork },
 }

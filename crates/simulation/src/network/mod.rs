@@ -89,6 +89,11 @@ impl Network {
         }
     }
 
+    /// Draws all further random numbers from another seed.
+    pub(crate) fn draw_from(&mut self, seed: u64) {
+        self.random = Random::new(seed);
+    }
+
     /// Dials a port. Returns the connection's number. [`Event::Dialled`] reports the result.
     pub fn dial<C: StepChecks>(
         &mut self,

@@ -12,7 +12,7 @@ use proto::request::{ReadRequest, Request};
 use proto::txn::{Txn, TxnRecord};
 use proto::{Epoch, ErrorCode, OpCode, SessionId, Sid, Zxid};
 use simulation::checks::{HeldBack, OwnSnapshot, StepChecks};
-use simulation::configured::sid_of;
+use simulation::configured::{index_of, sid_of};
 use simulation::network::{Endpoint, Message};
 use simulation::queue::Micros;
 use simulation::settings::EnsembleSettings;
@@ -40,8 +40,9 @@ use crate::invariants::watches::Armed;
 use crate::invariants::{
     CheckResult, RequestId, bounds, ephemerals, on_disk, prefix, reads, short_lived, watches,
 };
-use crate::plan::Plan;
 use crate::simulated::{Event, OwnEvent, Server, World};
+use crate::storms::coverage::Coverage;
+use crate::storms::plan::Plan;
 use actions::{ActionTrace, FoundFiles};
 use observed::Observed;
 use received::Received;
@@ -63,6 +64,7 @@ pub(crate) struct Checks {
     pub(crate) trace: StableTrace,
     /// Actions for the formal model.
     pub(crate) actions: ActionTrace,
+    pub(crate) coverage: Coverage,
     /// Hashes of the messages that members have received, if the explorer runs.
     pub(crate) received: Option<Received>,
     pub(crate) histories: Histories,
@@ -98,6 +100,7 @@ impl Checks {
                 is_on: trace == Trace::Stable,
             },
             actions: ActionTrace::default(),
+            coverage: Coverage::default(),
             received: None,
             histories: Histories::new(seed, plan.servers()),
             violation: None,
@@ -422,6 +425,7 @@ impl StepChecks for Checks {
 
     fn event(&mut self, now: Micros, event: &Event) {
         self.trace.event(now, event);
+        self.coverage.now = now;
     }
 
     fn message(&mut self, now: Micros, connection: u64, to: Endpoint, message: &Message) {
@@ -437,6 +441,7 @@ impl StepChecks for Checks {
 
     fn started(world: &mut World, server: &Server) {
         let (index, log) = (server.host.process.server, &server.host.disk.history);
+        world.checks.coverage.starts(index);
         let (disk, dirs) = (log.disk().clone(), log.dirs().clone());
         let end = log.appended();
         if let (Ok(epochs), Ok(snapshots)) = (
@@ -466,11 +471,13 @@ impl StepChecks for Checks {
 
     fn begins_snapshot(&mut self, sid: Sid, zxid: Zxid) {
         self.actions.begins_snapshot(sid, zxid);
+        self.coverage.snapshot(index_of(sid), false);
     }
 
     /// Checks a new snapshot file.
     fn writes_snapshot(&mut self, sid: Sid, written: OwnSnapshot) {
         self.actions.writes_snapshot(sid, written);
+        self.coverage.snapshot(index_of(sid), true);
         let held = on_disk::written(sid, written.zxid, written.last, &self.history);
         self.hold(on_disk::NAME, held);
     }

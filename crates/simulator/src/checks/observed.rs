@@ -148,6 +148,7 @@ impl ProcessChecks<Checks> for Observed {
             checks, network, ..
         } = world;
         checks.actions.input(self.sid, input, network);
+        checks.coverage.input(index_of(self.sid), input);
     }
 
     /// Checks an effect of the replica against the current state of the disk.
@@ -156,6 +157,7 @@ impl ProcessChecks<Checks> for Observed {
             world.say(self.sid, || effect.to_string());
         }
         world.checks.actions.effect(self.sid, effect);
+        world.checks.coverage.effect(index_of(self.sid), effect);
         let end = tree.last_zxid();
         // When an epoch begins, the last zxid of a leader's tree has counter 0. `self.end` then
         // remains the last transaction before that epoch.
@@ -241,7 +243,9 @@ impl ProcessChecks<Checks> for Observed {
             );
         }
         if !applied.is_committed {
-            world.checks.applies_early = Some(index_of(self.sid));
+            let at = index_of(self.sid);
+            world.checks.applies_early = Some(at);
+            world.checks.coverage.applies_early(at);
         }
         if applied.is_committed {
             world.checks.histories.applied(self.sid, record);
@@ -268,6 +272,7 @@ impl ProcessChecks<Checks> for Observed {
     /// Handles a notable event that the replica reports.
     fn note(&self, note: &Note<'_>, world: &mut World) {
         world.checks.actions.note(self.sid, note);
+        world.checks.coverage.note(index_of(self.sid), note);
         if let Note::DigestMismatch { .. } = note {
             world.checks.digests.notice(self.sid);
         }

@@ -120,6 +120,7 @@ fn numbers_of_event(event: &Event) -> Vec<u64> {
         Event::Own(OwnEvent::Weather) => vec![10],
         Event::Own(OwnEvent::AllLookAgain) => vec![11],
         Event::Start { server } => vec![12, *server as u64],
+        Event::Own(OwnEvent::Release { server, work }) => vec![13, *server as u64, *work as u64],
     }
 }
 

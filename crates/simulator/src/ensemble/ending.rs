@@ -35,6 +35,8 @@ impl Ensemble {
             .world
             .say("weather", || "all faults end".into());
         self.servers.world.is_healed = true;
+        self.servers.world.held.clear();
+        self.servers.world.checks.coverage.end();
         self.healed_at = Some(self.servers.world.now());
         let World { network, queue, .. } = &mut self.servers.world;
         network.heal(queue);

@@ -8,7 +8,7 @@ use simulation::configured::member_lists::{self, Role};
 use simulation::configured::sid_of;
 use testkit::Random;
 
-use crate::plan::Plan;
+use crate::storms::plan::Plan;
 
 /// Draws a change by an operator. `list` is the last committed list, or `None` before the first
 /// commit of a list. Returns `None` if the change would cut off a remaining server.

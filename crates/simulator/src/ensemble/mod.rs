@@ -6,6 +6,7 @@ mod early_ends;
 mod ending;
 pub(crate) mod members;
 mod oracle;
+mod points;
 mod stalls;
 mod weather;
 
@@ -21,8 +22,8 @@ use crate::checks::trace::Trace;
 use crate::client::Client;
 use crate::contenders::Contenders;
 use crate::history::check::Counts;
-use crate::plan::Plan;
 use crate::simulated::{Event, OwnEvent, Server, World};
+use crate::storms::plan::Plan;
 use damage::Damage;
 
 /// Part of the error of a server that is missing in its member list (Java's QuorumPeer.start).
@@ -140,6 +141,9 @@ impl Ensemble {
             OwnEvent::Contend { number } => self.contenders.tick(number, world),
             OwnEvent::Weather => self.blow(),
             OwnEvent::AllLookAgain => self.all_look_again(),
+            OwnEvent::Release { server, work } => {
+                world.held.remove(&(server, work));
+            }
         }
     }
 

@@ -30,6 +30,9 @@ impl Ensemble {
             .world
             .queue
             .after(next, Event::Own(OwnEvent::Weather));
+        if self.servers.world.checks.plan.strikes && self.servers.world.random.percent(40) {
+            return self.strike();
+        }
         if self.servers.world.checks.plan.features.has_oracle
             && self.servers.world.random.percent(40)
         {
@@ -149,7 +152,7 @@ impl Ensemble {
     }
 
     /// Isolates a server or splits the ensemble in two.
-    fn isolate_one(&mut self) {
+    pub(super) fn isolate_one(&mut self) {
         let count = self.servers.machines.len();
         let mut inside: Vec<usize> = vec![self.any_server()];
         if self.servers.world.random.percent(50) {

@@ -16,9 +16,9 @@ use crate::checks::received::Received;
 use crate::checks::trace::Trace;
 use crate::ensemble::Ensemble;
 use crate::history::check::Histories;
-use crate::plan::Plan;
 use crate::scenarios::propose;
 use crate::simulated::{Event, Server, World};
+use crate::storms::plan::Plan;
 
 /// Seed of the draws at each event. They are therefore independent of the choices before.
 const SEED: u64 = 1;

@@ -17,7 +17,7 @@ use simulation::configured::sid_of;
 use zab::Record;
 
 use crate::checks::observed::decode;
-use crate::plan::Plan;
+use crate::storms::plan::Plan;
 
 #[derive(Debug)]
 pub(crate) struct Entry {

@@ -3,7 +3,7 @@
 use simulation::queue::{Micros, SECOND};
 
 use super::CheckResult;
-use crate::plan::Plan;
+use crate::storms::plan::Plan;
 
 pub(crate) const NAME: &str = "recovery soon after the faults end";
 

@@ -11,8 +11,8 @@ use simulation::queue::SECOND;
 use super::SOON;
 use crate::ensemble::Ensemble;
 use crate::invariants::digest::Digests;
-use crate::plan::Plan;
 use crate::simulated::Server;
+use crate::storms::plan::Plan;
 
 pub(super) fn that_log(plan: Plan) -> Plan {
     with(OnDigestMismatch::Log, plan)

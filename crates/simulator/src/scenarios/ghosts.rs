@@ -15,8 +15,8 @@ use simulation::world::HeldWork;
 
 use super::{SOON, propose};
 use crate::ensemble::Ensemble;
-use crate::plan::Plan;
 use crate::simulated::Server;
+use crate::storms::plan::Plan;
 
 /// Returns a plan with five voters that write snapshots in many pieces.
 pub(super) fn five_voters(plan: Plan) -> Plan {

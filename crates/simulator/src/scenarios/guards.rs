@@ -19,8 +19,8 @@ use crate::checks::Violation;
 use crate::checks::trace::Trace;
 use crate::ensemble::Ensemble;
 use crate::invariants::session_owner::SessionOwner;
-use crate::plan::Plan;
 use crate::simulated::{Event, World};
+use crate::storms::plan::Plan;
 
 /// A guard with its script.
 #[derive(Debug, Clone, Copy)]

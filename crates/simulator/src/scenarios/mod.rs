@@ -30,8 +30,8 @@ use simulation::world::HeldWork;
 use crate::checks::Violation;
 use crate::checks::trace::Trace;
 use crate::ensemble::Ensemble;
-use crate::plan::Plan;
 use crate::simulated::{Server, World};
+use crate::storms::plan::Plan;
 
 /// A bug, reproduced step by step.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +70,6 @@ impl Ensemble {
     fn played(mut self, script: fn(&mut Self)) -> Self {
         self.start_all();
         script(&mut self);
-        self.servers.world.held.clear();
         self.heal();
         self.must_be_well();
         self
@@ -255,13 +254,6 @@ impl Ensemble {
             ));
         }
         self.run(50 * MS);
-    }
-
-    /// Cuts the power. Unsynced data is lost, and queued jobs of the disk do not start.
-    fn unplug(&mut self, server: usize) {
-        self.kill(server);
-        let disk = self.servers.machines[server].disk.clone();
-        disk.lose_power(&mut self.servers.world.random, false);
     }
 
     fn hold(&mut self, server: usize, held: HeldWork) {

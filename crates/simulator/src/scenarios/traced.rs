@@ -5,7 +5,7 @@ use super::{GUARDS, SCENARIOS};
 use crate::ModelTrace;
 use crate::checks::trace::Trace;
 use crate::ensemble::Ensemble;
-use crate::plan::Plan;
+use crate::storms::plan::Plan;
 
 /// Guards whose scripts contain only what the formal model describes: voters with correct disks.
 const MODELLED: [&str; 6] = [

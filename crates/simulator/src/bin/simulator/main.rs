@@ -2,6 +2,7 @@
 
 mod behaviours;
 mod explore;
+mod guided;
 mod traces;
 
 use std::collections::BTreeMap;
@@ -12,15 +13,17 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use simulator::scenarios::{GUARDS, SCENARIOS};
-use simulator::{Recipe, RecipesReport, Report, Trace, repeat_command, run, run_recipes};
+use simulator::{
+    Recipe, RecipesReport, Report, Storm, Trace, repeat_command, run, run_recipes, run_storm,
+};
 
 /// Simulates ensembles of ZooKeeper servers, each run determined by one number (its seed).
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Runs only this seed, and prints every step.
+    /// Runs only this seed or storm, and prints every step.
     #[arg(long, conflicts_with_all = ["seeds", "from"])]
-    seed: Option<u64>,
+    seed: Option<Storm>,
     /// Number of seeds to run.
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
@@ -57,6 +60,8 @@ struct Arguments {
     behaviours: Option<PathBuf>,
     #[command(flatten)]
     of_explorer: explore::ExploreArguments,
+    #[command(flatten)]
+    of_search: guided::GuidedArguments,
 }
 
 fn main() -> ExitCode {
@@ -73,6 +78,10 @@ fn main() -> ExitCode {
             .of_explorer
             .run(arguments.trace.unwrap_or_default());
     }
+    if arguments.of_search.guided {
+        let from = arguments.from.unwrap_or_else(fresh);
+        return arguments.of_search.run(from);
+    }
     if let Some(folder) = &arguments.behaviours {
         return behaviours::run(folder, arguments.trace.unwrap_or_default());
     }
@@ -85,10 +94,17 @@ fn main() -> ExitCode {
     if let Some(script) = &arguments.scenario {
         return play(script, arguments.trace.unwrap_or(Trace::Words));
     }
-    match arguments.seed {
-        Some(seed) => {
+    match &arguments.seed {
+        Some(storm) => {
             let trace = arguments.trace.unwrap_or(Trace::Words);
-            let report = of.run(seed, trace);
+            let report = match of {
+                Of::Requests => run_storm(storm, trace),
+                Of::Recipes(_) if !storm.points.is_empty() => {
+                    eprintln!("storms with points run without recipes");
+                    return ExitCode::from(2);
+                }
+                Of::Recipes(_) => of.run(storm.seed, trace),
+            };
             if trace != Trace::Stable {
                 println!("{report:?}");
             }

@@ -44,6 +44,8 @@ pub(crate) struct Plan {
     /// Whether leaders end before their epoch is established, with writes that only they have
     /// logged. If so, operators also request snapshots.
     pub(crate) ends_early: bool,
+    /// Whether further faults occur, because a point of the storm has passed.
+    pub(crate) strikes: bool,
     /// Whether wall clocks are set and drift.
     pub(crate) has_wrong_clocks: bool,
     /// Approximate average pause between two requests of a client.
@@ -104,6 +106,7 @@ impl Plan {
             has_log_dir: random.percent(50),
             has_stalls: random.percent(40),
             ends_early: false,
+            strikes: false,
             has_wrong_clocks: random.percent(20),
             think: random.pick(&[15, 40, 150]).unwrap_or(40) * MS,
             tick_ms: 200,
@@ -222,6 +225,7 @@ impl Plan {
             has_log_dir: false,
             has_stalls: false,
             ends_early: false,
+            strikes: false,
             has_wrong_clocks: false,
             think: 20 * MS,
             tick_ms: 200,
