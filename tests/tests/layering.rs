@@ -29,13 +29,24 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("config", &["proto"]),
     ("transport", &["blocking", "log-limiter", "config"]),
     ("storage", &["blocking", "jute", "proto"]),
-    ("recovery", &["jute", "proto", "tree", "storage"]),
+    (
+        "recovery",
+        &["jute", "proto", "tree", "storage", "executor"],
+    ),
     // For simulations, servers under test, and tests: the tests of every crate may import it.
-    ("testkit", &["jute", "storage", "transport"]),
+    ("testkit", &["jute", "storage", "transport", "executor"]),
     ("history", &["blocking", "jute", "proto", "tree"]),
     (
         "metrics",
-        &["blocking", "log-limiter", "jute", "proto", "tree", "config"],
+        &[
+            "blocking",
+            "log-limiter",
+            "jute",
+            "proto",
+            "tree",
+            "config",
+            "executor",
+        ],
     ),
     // Data directories without a server: no crate below the tools imports it.
     (
@@ -77,12 +88,20 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "admission",
-        &["log-limiter", "proto", "tree", "config", "replica"],
+        &[
+            "log-limiter",
+            "proto",
+            "tree",
+            "config",
+            "replica",
+            "executor",
+        ],
     ),
     (
         "host",
         &[
             "jute", "proto", "tree", "zab", "config", "storage", "recovery", "replica", "history",
+            "executor",
         ],
     ),
     ("recipes", &["client", "proto"]),

@@ -1,7 +1,9 @@
 //! Numbers of bytes that a server holds for its connections.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+
+use executor::sync::AtomicUsize;
 
 use crate::limits::{HELD_BYTES_MAX, HELD_BYTES_OF_EACH};
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use parking_lot::Mutex;
+use executor::sync::Mutex;
 use tree::WatcherId;
 
 /// Numbers of open connections.

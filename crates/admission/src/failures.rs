@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 
-use parking_lot::Mutex;
+use executor::sync::Mutex;
 
 use crate::limits;
 

@@ -3,8 +3,9 @@
 //! which the connection waits.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
+use executor::sync::AtomicU64;
 use replica::LargeBytes;
 
 use super::memory::{MemoryBudget, MemoryReservation};

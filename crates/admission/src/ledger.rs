@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use config::Config;
-use parking_lot::Mutex;
+use executor::sync::Mutex;
 
 use crate::budgets::Budgets;
 use crate::buffered::BufferedBytes;

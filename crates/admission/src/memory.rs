@@ -2,9 +2,10 @@
 //! or waits for its turn.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use executor::sync::AtomicUsize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::MEMORY_PATIENCE;
@@ -123,7 +124,7 @@ mod tests {
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
-    use parking_lot::Mutex;
+    use executor::sync::Mutex;
 
     use super::*;
 

@@ -1,8 +1,9 @@
 //! Requests that wait before the pipeline (`request_throttle_*`).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use executor::sync::{AtomicBool, AtomicUsize};
 use tokio::sync::Notify;
 
 /// Settings for waiting requests, and the number of waiting batches.

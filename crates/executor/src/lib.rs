@@ -15,11 +15,14 @@
 //! [`Executor`] is generic over its lock, its queue, its parker and its atomics
 //! ([`Primitives`]). [`Threads`] is the shipped set. The tests run the same code with the
 //! primitives of `loom` and `shuttle`.
+//!
+//! The module [`sync`] contains locks and atomics for types of other crates.
 
 mod direct_write;
 mod executor;
 mod mailbox;
 mod primitives;
+pub mod sync;
 mod threads;
 
 pub use direct_write::DirectWrite;

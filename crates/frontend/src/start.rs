@@ -2,9 +2,10 @@
 
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize};
+use std::sync::atomic::AtomicI64;
 
 use admission::Ledger;
+use executor::sync::AtomicUsize;
 use host::ServerState;
 use metrics::audit::AuditLog;
 use metrics::environment::Environment;

@@ -30,8 +30,8 @@ mod state;
 
 pub use clients::{
     AnswerOutcome, Connection, ConnectionStatus, DeliveryHost, LockedState, PendingAnswer,
-    Registry, SessionStep, SharedConnection, answer_handshake, answer_renewal, answer_sync,
-    begin_session, deliver, judge_handshake,
+    Registry, SessionCell, SessionStep, SharedConnection, answer_handshake, answer_renewal,
+    answer_sync, begin_session, deliver, judge_handshake,
 };
 pub use disk::{
     DiskCommand, DiskFailure, DiskQueue, LogGroup, OrderResults, carry_out, sync, write_group,

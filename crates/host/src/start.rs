@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use executor::sync::Mutex;
 use recovery::{
     DurableLog, DurableLogSettings, OwnLog, RecoveredTree, SnapshotSettings, complete_start,
 };

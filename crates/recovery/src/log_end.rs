@@ -1,7 +1,8 @@
 //! End of the log on disk, for readers that run concurrently with its writer.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 
+use executor::sync::AtomicI64;
 use proto::Zxid;
 
 /// Last transaction in the log, or in the snapshot after which the log continues.

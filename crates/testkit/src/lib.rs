@@ -6,6 +6,7 @@
 //! * [`linearizability`] checks the answers of one object to several clients.
 //! * `certificates` generates certificates for tests of TLS (with the feature of that name).
 //! * `faults` contains faults of a server in this process (with the feature of that name).
+//! * `interleavings` runs a model under random schedules (with the feature of that name).
 //! * [`altered()`] makes random changes to a copy of a file's content.
 //! * [`recordings`] finds the recordings of Apache ZooKeeper, and [`vectors`] reads the data
 //!   directories among them.
@@ -16,6 +17,8 @@ pub mod certificates;
 mod disk;
 #[cfg(feature = "faults")]
 pub mod faults;
+#[cfg(feature = "interleavings")]
+pub mod interleavings;
 pub mod linearizability;
 mod random;
 pub mod recordings;

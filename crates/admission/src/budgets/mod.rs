@@ -18,8 +18,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use config::Budget;
+use executor::sync::Mutex;
 use log_limiter::LogLimiter;
-use parking_lot::Mutex;
 use proto::Id;
 
 pub use self::connection_budgets::{BudgetExceeded, ConnectionBudgets};

@@ -28,7 +28,11 @@ pub(super) struct ShareResources {
     /// first. A client must not be able to exceed its budget by reconnecting.
     disconnected: VecDeque<(SessionId, u64)>,
     /// Number of ephemerals of these disconnected sessions.
-    pub(super) of_disconnected: usize,
+    of_disconnected: usize,
+    /// Number of these sessions that have disconnected since the last count began, and an estimate
+    /// of their ephemerals. The count may have found their connections.
+    disconnected_lately: usize,
+    of_disconnected_lately: usize,
     counted_ms: u64,
 }
 
@@ -53,10 +57,13 @@ impl ShareResources {
 
     /// Records that the connection of a session ends. The session may exist until the given time.
     pub(super) fn disconnect(&mut self, connection: WatcherId, session: SessionId, until_ms: u64) {
-        // `of_disconnected` is an estimate until the next count.
+        // The ephemerals are an estimate until the next count.
         let held = self.by_connection.get(&connection);
-        self.of_disconnected += held.map_or(0, |held| held.ephemerals);
+        let ephemerals = held.map_or(0, |held| held.ephemerals);
+        self.of_disconnected += ephemerals;
+        self.of_disconnected_lately += ephemerals;
         self.disconnected.push_back((session, until_ms));
+        self.disconnected_lately += 1;
         if self.disconnected.len() > DISCONNECTED_MAX {
             self.disconnected.pop_front();
         }
@@ -123,30 +130,44 @@ impl ShareResources {
         let is_due = now_ms.saturating_sub(self.counted_ms) >= COUNTED_EVERY_MS;
         if is_due {
             self.counted_ms = now_ms;
+            self.begin_count();
         }
         is_due
+    }
+
+    fn begin_count(&mut self) {
+        (self.disconnected_lately, self.of_disconnected_lately) = (0, 0);
     }
 
     pub(super) fn connections(&self) -> Vec<WatcherId> {
         self.by_connection.keys().copied().collect()
     }
 
-    /// Forgets the disconnected sessions that have ended or reconnected, and returns the others.
+    /// Forgets the disconnected sessions that have ended or reconnected, and returns the others,
+    /// without the sessions that have disconnected since the count began.
     pub(super) fn disconnected(
         &mut self,
         connected: &HashSet<SessionId>,
         now_ms: u64,
     ) -> Vec<SessionId> {
+        let mut left = std::mem::take(&mut self.disconnected);
+        let mut lately = left.split_off(left.len().saturating_sub(self.disconnected_lately));
         let mut seen = connected.clone();
-        let left = std::mem::take(&mut self.disconnected);
+        seen.extend(lately.iter().map(|(session, _)| *session));
         let left = left.into_iter().rev();
         let left = left.filter(|(session, until_ms)| *until_ms > now_ms && seen.insert(*session));
         self.disconnected = left.collect();
         self.disconnected.make_contiguous().reverse();
-        self.disconnected
-            .iter()
-            .map(|(session, _)| *session)
-            .collect()
+        let counted = self.disconnected.iter().map(|(session, _)| *session);
+        let counted = counted.collect();
+        self.disconnected.append(&mut lately);
+        counted
+    }
+
+    /// Sets the number of ephemerals of the sessions that [`disconnected`](Self::disconnected) has
+    /// returned.
+    pub(super) fn note_disconnected(&mut self, ephemerals: usize) {
+        self.of_disconnected = ephemerals + self.of_disconnected_lately;
     }
 }
 
@@ -227,6 +248,7 @@ mod tests {
         }
         let none = HashSet::new();
         let ids = |held: &mut ShareResources, connected: &HashSet<_>, now_ms| {
+            held.begin_count();
             let found = held.disconnected(connected, now_ms).into_iter();
             found.map(|session| session.0).collect::<Vec<_>>()
         };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use config::Budget;
-use parking_lot::Mutex;
+use executor::sync::Mutex;
 use proto::SessionId;
 use replica::connection::ResourceCounts;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -148,7 +148,9 @@ impl Share {
             .flatten()
     }
 
-    /// Sets the holding of a connection. `None` means that the connection has ended.
+    /// Sets the holding of a connection. `None` means that the connection has ended. The caller
+    /// must hold the connection's lock since it counted the holding, because a request that the
+    /// connection makes meanwhile would be forgotten.
     pub fn note_resources(&self, connection: WatcherId, counts: Option<ResourceCounts>) {
         self.with_resources(|resources| match counts {
             Some(counts) => resources.set(connection, counts),
@@ -156,17 +158,19 @@ impl Share {
         });
     }
 
-    /// Returns the disconnected sessions that may still be alive. `connected` contains the sessions
-    /// of the connections that use this share.
+    /// Returns the disconnected sessions that may still be alive, and had disconnected before
+    /// [`connections_to_count`](Self::connections_to_count). `connected` contains the sessions of
+    /// the connections that use this share.
     pub fn disconnected(&self, connected: &HashSet<SessionId>, now_ms: u64) -> Vec<SessionId> {
         let disconnected =
             self.with_resources(|resources| resources.disconnected(connected, now_ms));
         disconnected.unwrap_or_default()
     }
 
-    /// Sets the number of ephemerals of the disconnected sessions.
+    /// Sets the number of ephemerals of the sessions that [`disconnected`](Self::disconnected) has
+    /// returned.
     pub fn note_disconnected(&self, ephemerals: usize) {
-        self.with_resources(|resources| resources.of_disconnected = ephemerals);
+        self.with_resources(|resources| resources.note_disconnected(ephemerals));
     }
 
     /// Calls `update` with the holdings of the share. Returns `None` if they are not bounded.

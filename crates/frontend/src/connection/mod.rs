@@ -18,9 +18,10 @@ pub(crate) mod socket;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use admission::{BufferReservation, BufferedBytes, ConnectionBudgets, MemoryReservation};
+use executor::sync::{AtomicBool, AtomicUsize};
 use host::{ConnectionStatus, SharedConnection};
 use metrics::ConnectionStats;
 use replica::connection::{ClientConnection, Identities, Queued, QueuedWork};

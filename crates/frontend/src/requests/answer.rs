@@ -2,9 +2,9 @@
 
 use std::ops::DerefMut;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use admission::MemoryReservation;
+use executor::sync::AtomicUsize;
 use host::ServerState;
 use jute::Limits;
 use metrics::Replies;

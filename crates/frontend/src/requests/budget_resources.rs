@@ -64,12 +64,12 @@ fn count(answers: &AnswerContext, registry: &Registry, share: &Share) {
     };
     let mut connected = HashSet::new();
     for id in ids {
-        let found = registry.of(Ticket(id.0)).map(|connection| {
-            let resources = resources_of(answers, &connection);
-            connected.insert(connection.session());
-            resources
-        });
-        share.note_resources(id, found);
+        let Some(connection) = registry.of(Ticket(id.0)) else {
+            share.note_resources(id, None);
+            continue;
+        };
+        note_resources_of(answers, &connection, share);
+        connected.insert(connection.session());
     }
     let disconnected = share.disconnected(&connected, now_ms).into_iter();
     let tree = answers.state.tree.read();
@@ -80,7 +80,7 @@ fn count(answers: &AnswerContext, registry: &Registry, share: &Share) {
     share.note_disconnected(ephemerals);
 }
 
-fn resources_of(answers: &AnswerContext, connection: &Connection) -> ResourceCounts {
+fn note_resources_of(answers: &AnswerContext, connection: &Connection, share: &Share) {
     let served = LockedConnection {
         answers,
         connection,
@@ -88,5 +88,6 @@ fn resources_of(answers: &AnswerContext, connection: &Connection) -> ResourceCou
     };
     let tree = answers.state.tree.read();
     let state = connection.lock();
-    ResourceCounts::of(&state.client, &served.responder(&tree))
+    let held = ResourceCounts::of(&state.client, &served.responder(&tree));
+    share.note_resources(connection.id, Some(held));
 }

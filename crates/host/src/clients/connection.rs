@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use parking_lot::{Mutex, MutexGuard};
+use executor::sync::{Mutex, MutexGuard};
 use replica::connection::ClientConnection;
 use tree::WatcherId;
 

@@ -133,8 +133,7 @@ pub fn answer_handshake<C: SharedConnection>(
 ) {
     let status = connection.status();
     if let Some((id, timeout_ms)) = session {
-        registry.bind(status, id);
-        status.set_session(id, timeout_ms);
+        registry.bind(status, id, timeout_ms);
     }
     let read_only = new_style.then_some(status.is_read_only());
     connection

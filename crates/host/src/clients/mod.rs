@@ -18,4 +18,4 @@ pub use handshake::{
     SessionStep, answer_handshake, answer_renewal, begin_session, judge_handshake,
 };
 pub use registry::Registry;
-pub use status::{ConnectionStatus, SharedConnection};
+pub use status::{ConnectionStatus, SessionCell, SharedConnection};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use executor::sync::Mutex;
 use proto::SessionId;
 use replica::session::Passwords;
 use replica::{Service, Ticket};
@@ -82,9 +82,15 @@ impl<C: SharedConnection> Registry<C> {
         self.inner.lock().connections.get(&id).cloned()
     }
 
-    /// Makes a connection the one that serves `session`.
-    pub(super) fn bind(&self, status: &ConnectionStatus, session: SessionId) {
-        self.inner.lock().by_session.insert(session, status.id);
+    /// Makes a connection the one that serves `session`, with its timeout in ms. A connection that
+    /// has been removed meanwhile receives the session, but the registry does not contain it again.
+    pub(super) fn bind(&self, status: &ConnectionStatus, session: SessionId, timeout_ms: i32) {
+        let mut inner = self.inner.lock();
+        // The removal of a connection reads its session under the same lock.
+        status.set_session(session, timeout_ms);
+        if inner.connections.contains_key(&status.id) {
+            inner.by_session.insert(session, status.id);
+        }
     }
 
     /// Returns the connection that serves `session`.

@@ -1,7 +1,8 @@
 //! The current service for clients.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
+use executor::sync::AtomicU8;
 use replica::Service;
 
 /// The current [`Service`], readable by every connection.

@@ -1,11 +1,48 @@
 //! Part of a client's connection that all threads can read.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 
+use executor::sync::AtomicBool;
+use executor::{Atomic as _, Primitives, Threads};
 use proto::SessionId;
 use replica::Ticket;
 use replica::connection::ClientConnection;
 use tree::WatcherId;
+
+/// Session and its timeout. A thread that finds the session also finds the timeout.
+#[derive(Debug)]
+pub struct SessionCell<P: Primitives = Threads> {
+    session: P::Number,
+    timeout_ms: P::Number,
+}
+
+impl<P: Primitives> Default for SessionCell<P> {
+    fn default() -> Self {
+        Self {
+            session: P::Number::new(SessionId::NONE.0),
+            timeout_ms: P::Number::new(0),
+        }
+    }
+}
+
+impl<P: Primitives> SessionCell<P> {
+    /// Sets the session, and its timeout in ms.
+    pub fn set(&self, session: SessionId, timeout_ms: i32) {
+        self.timeout_ms.store(timeout_ms.into(), Ordering::Relaxed);
+        self.session.store(session.0, Ordering::Release);
+    }
+
+    /// Returns the session, or [`SessionId::NONE`] before it is set.
+    pub fn session(&self) -> SessionId {
+        SessionId(self.session.load(Ordering::Acquire))
+    }
+
+    /// Returns the timeout, ms. It is 0 before the session is set.
+    pub fn timeout_ms(&self) -> i32 {
+        // The value was converted from an i32.
+        i32::try_from(self.timeout_ms.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+}
 
 /// Session of a connection, and whether the connection is open. This part is visible without the
 /// connection's lock.
@@ -13,8 +50,7 @@ use tree::WatcherId;
 pub struct ConnectionStatus {
     /// Number of the connection, which is not reused.
     pub id: WatcherId,
-    session: AtomicI64,
-    timeout_ms: AtomicI32,
+    session: SessionCell,
     read_only: AtomicBool,
     closed: AtomicBool,
 }
@@ -24,8 +60,7 @@ impl ConnectionStatus {
     pub fn new(id: WatcherId) -> Self {
         Self {
             id,
-            session: AtomicI64::new(0),
-            timeout_ms: AtomicI32::new(0),
+            session: SessionCell::default(),
             read_only: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
@@ -38,17 +73,16 @@ impl ConnectionStatus {
 
     /// Returns the session, or [`SessionId::NONE`] before the end of the handshake.
     pub fn session(&self) -> SessionId {
-        SessionId(self.session.load(Ordering::Acquire))
+        self.session.session()
     }
 
     /// Returns the negotiated timeout, ms.
     pub fn timeout_ms(&self) -> i32 {
-        self.timeout_ms.load(Ordering::Relaxed)
+        self.session.timeout_ms()
     }
 
     pub(super) fn set_session(&self, session: SessionId, timeout_ms: i32) {
-        self.timeout_ms.store(timeout_ms, Ordering::Relaxed);
-        self.session.store(session.0, Ordering::Release);
+        self.session.set(session, timeout_ms);
     }
 
     /// Returns whether the handshake took place without a leader. In that case only reads are

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use executor::sync::Mutex;
 use recovery::{LogEnd, SnapshotSettings};
 use replica::{State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use config::AuditSettings;
+use executor::sync::{Condvar, Mutex};
 use log_limiter::LogLimiter;
-use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
 use super::{Level, Line, server_start, server_stop};

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use executor::Mailbox;
+use executor::sync::{Mutex, MutexGuard};
 use host::{
     DueSnapshots, SNAPSHOT_CHUNK_BYTES, ServerState, SnapshotReason, SnapshotWork, StateSnapshot,
     WrittenSnapshot,
 };
 use metrics::Metrics;
 use metrics::view::LastSnapshot;
-use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
 use recovery::SnapshotSettings;
 use replica::Synchronised;
