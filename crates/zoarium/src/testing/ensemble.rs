@@ -93,9 +93,16 @@ impl TestEnsemble {
     /// Returns the leader that serves, if there is one. During a partition, a leader without a
     /// majority may still consider itself the leader, but it is not returned.
     pub fn leader(&self) -> Option<u32> {
+        self.leaders().first().copied()
+    }
+
+    /// Returns the members that consider themselves the leader, and reach a majority. A leader that
+    /// was paused does not know yet that another one was elected.
+    fn leaders(&self) -> Vec<u32> {
         let (running, able) = (self.running(), self.able());
-        let mut leading = running.iter().filter(|(_, server)| server.is_leading());
-        leading.find(|(id, _)| able.contains(id)).map(|(id, _)| *id)
+        let leading = running.iter().filter(|(_, server)| server.is_leading());
+        let ids = leading.map(|(id, _)| *id);
+        ids.filter(|id| able.contains(id)).collect()
     }
 
     /// Returns whether a member accepts reads and writes.
@@ -189,7 +196,8 @@ impl TestEnsemble {
         expiry::expire(&server.connect_string(), session).await
     }
 
-    /// Waits until every running member that reaches a majority accepts reads and writes.
+    /// Waits until one member leads, and every running member that reaches a majority accepts reads
+    /// and writes.
     ///
     /// # Errors
     /// If neither side has a majority of running members, if a member fails, or if the wait takes
@@ -204,7 +212,7 @@ impl TestEnsemble {
             if let Some(failed) = running.values().find_map(|server| server.failure()) {
                 return Err(failed);
             }
-            if self.leader().is_some() && able.iter().all(|id| self.is_serving(*id)) {
+            if self.leaders().len() == 1 && able.iter().all(|id| self.is_serving(*id)) {
                 return Ok(());
             }
             if began.elapsed() > SERVING_MAX {
