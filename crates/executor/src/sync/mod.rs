@@ -2,7 +2,7 @@
 //!
 //! They are the types of `parking_lot` and of the standard library. With the feature
 //! `interleavings`, they behave in the same way, but a test can also let other threads run before
-//! and after each operation ([`scheduled_by`]). The shipped types then run under `shuttle`.
+//! and after each operation (`scheduled_by`). The shipped types then run under `shuttle`.
 //! A release does not enable the feature.
 
 #[cfg(feature = "interleavings")]
