@@ -102,7 +102,7 @@ async fn the_commands_print_what_the_server_answers() {
             vec!["diff", "/a", "--from", &before, "--to", &last],
         ),
     ] {
-        let answered = site.json(&target, Some(SUPER));
+        let answered = site.all_pages(&target, Some(SUPER));
         let words = [&words[..], &["--output", "json", "--auth", SUPER]].concat();
         let mut printed = lines(&site.tool(&words));
         assert!(!printed.is_empty(), "{target}");

@@ -93,7 +93,7 @@ async fn every_question_is_refused_without_permission_then_and_now() {
         assert_eq!(site.get(&target, Some("nonsense")).status, 401, "{target}");
     }
     // Below a visible path, hidden changes are left out and counted.
-    let all = site.json("history/changes?path=/&recursive=true&limit=1000", None);
+    let all = site.all_pages("history/changes?path=/&recursive=true&limit=1000", None);
     let paths: Vec<&str> = results(&all)
         .iter()
         .filter_map(|c| c["path"].as_str())
@@ -103,7 +103,7 @@ async fn every_question_is_refused_without_permission_then_and_now() {
         "{paths:?}"
     );
     assert!(all["hidden"].as_u64().expect("a number") > 0);
-    let tree = site.json(&format!("history/tree?path=/&at={now}"), None);
+    let tree = site.all_pages(&format!("history/tree?path=/&at={now}"), None);
     let paths: Vec<&str> = results(&tree)
         .iter()
         .filter_map(|z| z["path"].as_str())

@@ -92,6 +92,24 @@ impl Site {
         serde_json::from_slice(&answer.body).expect("JSON")
     }
 
+    /// Returns an answer that must succeed, with the results of all pages. On a slow machine, any
+    /// page can end early, because the time for a page is limited.
+    pub(crate) fn all_pages(&self, target: &str, who: Option<&str>) -> Value {
+        let mut found = self.json(target, who);
+        while let Some(next) = found["next"].as_str() {
+            let page = self.json(&format!("{target}&after={next}"), who);
+            let results = page["results"].as_array().expect("results");
+            let all = found["results"].as_array_mut().expect("results");
+            all.extend_from_slice(results);
+            if let (Some(before), Some(more)) = (found["hidden"].as_u64(), page["hidden"].as_u64())
+            {
+                found["hidden"] = (before + more).into();
+            }
+            found["next"] = page["next"].clone();
+        }
+        found
+    }
+
     /// Waits until everything up to this zxid is recorded.
     pub(crate) fn wait_until_recorded(&self, zxid: i64) {
         wait_for("record of the last change", LIMIT, || {
