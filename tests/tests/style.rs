@@ -520,7 +520,7 @@ fn the_gate_runs_the_test_commands_of_the_documents() {
 #[test]
 fn ignored_tests_have_a_reason_of_the_table() {
     let Some(files) = committed() else { return };
-    let table = text_of("docs/TESTING.md").expect("a text");
+    let table = text_of("tests/README.md").expect("a text");
     let attribute = concat!("#[ign", "ore");
     let mut count = 0;
     for (file, text) in rust_files(&files) {
