@@ -1,5 +1,6 @@
 -------------------------------- MODULE Trace --------------------------------
-(* Validates traces of the simulator: each event of a trace must be a step of the model.
+(* Validates traces of the simulator and of real servers: each event of a trace must be a step of the
+   model.
 
    `Traces` is a sequence of pieces of traces, and a piece is a sequence of events. An event is a tuple
    of the action, two sids, a zxid or an epoch, and a number. The action and the sids determine the
@@ -102,6 +103,15 @@ StartsSnapshot ==
             /\ UNCHANGED <<disk, role, tree, end, established, learner, leader, msgs, electionVars,
                            ghostVars, spent>>
 
+\* The thread of a real server that writes snapshots runs while transactions are applied, so the tree
+\* may lack transactions that are committed.
+StartsSnapshotAside ==
+    /\ established[S]
+    /\ Z <= end[S] /\ (applied[S] = 0 \/ Z = applied[S] \/ Z = end[S])
+    /\ writing' = [writing EXCEPT ![S] = Z]
+    /\ UNCHANGED <<disk, role, tree, end, established, learner, leader, msgs, electionVars,
+                   ghostVars, spent>>
+
 \* A server has crashed before it knew that the log was on disk up to this zxid.
 Logged ==
     /\ role[S] # "DOWN"
@@ -170,6 +180,7 @@ Step ==
       [] Action = "SyncLog"             -> SyncLog(S, IndexOf(S, Z))
       [] Action = "ReceiveACK"          -> Receives("ACK", Z) /\ ReceiveACK(S, T)
       [] Action = "StartSnapshot"       -> StartsSnapshot
+      [] Action = "StartSnapshotAside"  -> StartsSnapshotAside
       [] Action = "FinishSnapshot"      -> writing[S] = Z /\ FinishSnapshot(S, N)
       [] Action = "Logged"              -> Logged
       [] Action = "Promised"            -> Promised

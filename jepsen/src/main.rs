@@ -153,6 +153,10 @@ struct RunArguments {
     /// Also let porcupine judge the history. Only for registers; requires Go
     #[arg(long)]
     porcupine: bool,
+    /// Write the steps of the members to model.trace, for the formal model. All members are voters
+    /// of Zoarium, and the faults do not reconfigure
+    #[arg(long, conflicts_with = "leg")]
+    model_trace: bool,
     #[command(flatten)]
     budget: BudgetArguments,
 }
@@ -270,6 +274,7 @@ fn run_one(arguments: RunArguments) -> Result<i32, String> {
         fakes_syncs: arguments.fake_syncs,
         is_leg: arguments.leg,
         porcupine: arguments.porcupine,
+        model_trace: arguments.model_trace,
         out,
         budget: arguments.budget.budget(),
     };

@@ -100,8 +100,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "host",
         &[
-            "jute", "proto", "tree", "zab", "config", "storage", "recovery", "replica", "history",
-            "executor",
+            "blocking", "jute", "proto", "tree", "zab", "config", "storage", "recovery", "replica",
+            "history", "executor",
         ],
     ),
     ("recipes", &["client", "proto"]),

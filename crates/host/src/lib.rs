@@ -12,6 +12,7 @@
 //! - [`PacketQueue`], [`LinkWriter`] and [`LinkReader`]: packets that wait for another member,
 //!   their order on the wire, and packets from another member.
 //! - `Recorder`: input of the change history (feature `history`).
+//! - [`ModelTrace`]: traces for the formal model.
 //! - [`Schedule`]: the thread and the time for each piece of work.
 //!
 //! Apart from file operations, this crate waits only for locks that are held briefly. The current
@@ -20,6 +21,7 @@
 mod clients;
 mod disk;
 mod learners;
+mod model_trace;
 mod packets;
 #[cfg(feature = "history")]
 mod recorder;
@@ -37,6 +39,7 @@ pub use disk::{
     DiskCommand, DiskFailure, DiskQueue, LogGroup, OrderResults, carry_out, sync, write_group,
 };
 pub use learners::read_log;
+pub use model_trace::{Fact, ModelTrace, ReplicaTrace, Traced, content_of};
 pub use packets::{
     LinkName, LinkReader, LinkWriter, NextWrite, PacketBatch, PacketBuffer, PacketFault,
     PacketQueue, Piece, QueueBounds, ReceivedTree, TooSlow,

@@ -214,6 +214,12 @@ impl<D: Disk> NewSnapshot<D> {
         Ok(more)
     }
 
+    /// Returns the last transaction of which the pieces so far may contain a part, or the begin of
+    /// the epoch if there is none.
+    pub fn covers(&self) -> Zxid {
+        self.last_applied.max(self.zxid())
+    }
+
     /// Returns whether the log on disk contains every transaction of which the pieces so far may
     /// contain a part. A snapshot that is not logged must not be finished.
     pub fn is_logged(&self, log: &LogEnd) -> bool {

@@ -40,6 +40,7 @@ pub use explorer::{Bounds, Choice, Explored, Explorer, Followed, follow, replay}
 use std::collections::BTreeMap;
 use std::fmt;
 
+use checks::actions::ActionTrace;
 use contenders::Contenders;
 use ensemble::Ensemble;
 pub use invariants::recipes::Recipe;
@@ -160,6 +161,19 @@ pub fn record(seed: u64, servers: usize, length: TraceLength) -> ModelTrace {
         ensemble.happen(event);
     }
     ensemble.model_trace()
+}
+
+/// Returns the actions of real servers, which have appended facts about themselves to one file
+/// (`zoarium.trace.model`). Each piece has at least `events` events.
+///
+/// # Errors
+/// If the text is not a complete trace of this number of servers.
+pub fn record_servers(text: &str, servers: usize, events: usize) -> Result<ModelTrace, String> {
+    let trace = ActionTrace::of_servers(text, servers, events)?;
+    Ok(ModelTrace {
+        pieces: trace.pieces(),
+        violation: None,
+    })
 }
 
 impl Ensemble {

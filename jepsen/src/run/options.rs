@@ -16,6 +16,9 @@ const MEMBERS_MAX: usize = 9;
 /// Maximum number of observers.
 const OBSERVERS_MAX: usize = 4;
 
+/// Name of the trace for the formal model in the run's directory.
+const MODEL_TRACE: &str = "model.trace";
+
 /// Options of a run.
 pub struct Options {
     /// The workload.
@@ -46,6 +49,8 @@ pub struct Options {
     pub is_leg: bool,
     /// Whether porcupine also judges the history.
     pub porcupine: bool,
+    /// Whether the members write a trace for the formal model.
+    pub model_trace: bool,
     /// Limits of the checker.
     pub budget: Budget,
 }
@@ -74,6 +79,11 @@ impl Options {
         } else {
             format!(" --secure {}", security.join(","))
         };
+        let model_trace = if self.model_trace {
+            " --model-trace"
+        } else {
+            ""
+        };
         let porcupine = if self.porcupine { " --porcupine" } else { "" };
         let leg = if self.is_leg {
             format!(" --leg --out {}", self.out.display())
@@ -84,7 +94,7 @@ impl Options {
         let switch: String = switch.map(|name| format!(" --switch {name}")).collect();
         format!(
             "cargo run --release -p jepsen -- run --workload {}{nemeses} --members {}{secure} --seconds \
-             {} --clients {} --pace {} --seed {}{settings}{fake}{switch}{porcupine}{leg}",
+             {} --clients {} --pace {} --seed {}{settings}{fake}{switch}{porcupine}{model_trace}{leg}",
             self.workload.name(),
             self.members,
             self.length.as_secs(),
@@ -110,6 +120,14 @@ impl Options {
         let both = members.zip(observers);
         let both = both.filter(|(_, observers)| observers.len() <= OBSERVERS_MAX);
         let (members, observers) = both.ok_or_else(|| RunError::Members(self.members.clone()))?;
+        let mut settings = self.settings.clone();
+        if self.model_trace {
+            let file = std::path::absolute(self.out.join(MODEL_TRACE));
+            let file = file.map_err(RunError::Directory)?;
+            settings.push(("zoarium.trace.model".to_owned(), file.display().to_string()));
+            // A leader of the model sends only transactions that it has in memory.
+            settings.push(("snapshotSizeFactor".to_owned(), "-1".to_owned()));
+        }
         let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
         let needed = self.workload.settings().iter();
         let properties = self.workload.properties().iter();
@@ -117,10 +135,7 @@ impl Options {
             members,
             observers,
             security: self.security,
-            settings: needed
-                .map(owned)
-                .chain(self.settings.iter().cloned())
-                .collect(),
+            settings: needed.map(owned).chain(settings).collect(),
             properties: properties.map(owned).collect(),
             notes_unsynced: false,
             fakes_syncs: self.fakes_syncs,

@@ -89,6 +89,8 @@ pub struct Config {
     pub history: Option<ChangeHistory>,
     /// Settings for the export of write traces. Absent without a collector.
     pub traces: Option<TraceExport>,
+    /// File for the trace of the member for the formal model.
+    pub model_trace: Option<PathBuf>,
     /// Settings of the detector of pauses. Absent if it is disabled.
     pub pause_monitor: Option<PauseMonitor>,
     /// Ensemble of this server. Absent for a standalone server.
@@ -375,6 +377,7 @@ impl Config {
             audit: AuditSettings::read(settings)?,
             history,
             traces,
+            model_trace: settings.path(&crate::registry::operations::MODEL_TRACE),
             pause_monitor: PauseMonitor::read(settings)?,
             ensemble,
             properties: settings.properties.clone(),

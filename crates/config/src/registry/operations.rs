@@ -67,6 +67,7 @@ keys! {
     HISTORY_MAX_CONTENT_KB = Key::prefixed("history.maxContentKb", Int, "Size of data above which the history records only the size and the hash of the data.").default("1024").unit("KiB").at_least(0, OutOfRange::Refused);
     HISTORY_MIN_FREE_MEGABYTES = Key::prefixed("history.minFreeMegabytes", Int, "Free space on the disk below which recording pauses. Below half of this value, the history is removed.").default("512").unit("MiB").at_least(0, OutOfRange::Refused);
     TRACES_ENDPOINT = Key::file_or_property("zoarium.traces.endpoint", "zoarium.traces.endpoint", Text, "URL of the collector to which traces of writes are sent by OTLP over HTTP, such as `http://host:4318/v1/traces`. Zoarium only.");
+    MODEL_TRACE = Key::file("zoarium.trace.model", Path, "File to which members append their steps, for the project's formal model. Zoarium only.");
     TRACES_EVERY = Key::file_or_property("zoarium.traces.every", "zoarium.traces.every", Int, "One in this number of writes is traced. Use the same value on all members. Zoarium only.").default("1000").unit("writes").at_least(1, OutOfRange::Refused).strict();
     AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether clients' changes, including refused changes, are written to the audit log.").default("false");
     AUDIT_FILE = Key::prefixed("auditlog.file", Path, "File of the audit log, in `log.dir` unless the path is absolute.").derived("zookeeper_audit.log").should();

@@ -105,6 +105,7 @@ fn sources() -> Vec<String> {
         "admin",
         "admission",
         "frontend",
+        "host",
         "metrics",
         "quorum",
         "replica",

@@ -10,7 +10,7 @@ use recovery::{DurableReader, LogEnd, NewSnapshot, SnapshotSettings};
 use replica::{Input, State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};
 
-use crate::SnapshotReason;
+use crate::{Fact, ModelTrace, SnapshotReason};
 
 /// Number of tree bytes that a snapshot encodes under one shared lock, for a file or for a learner.
 /// The number is small (about 50 us of work), because the thread may lose the processor while it
@@ -69,6 +69,7 @@ impl<D: Disk> StateSnapshot<D> {
         settings: SnapshotSettings,
         wanted: SnapshotReason,
         begun_ms: i64,
+        trace: Option<&ModelTrace>,
     ) -> Result<Option<Self>, StorageError> {
         let tree = state.tree();
         let (zxid, generation) = (tree.last_zxid(), state.generation());
@@ -85,6 +86,10 @@ impl<D: Disk> StateSnapshot<D> {
                 reader.map_err(|_| "the role that requested the snapshot has ended".to_owned())
             }
         };
+        if let (Some(trace), None, Ok(_)) = (trace, of, &reader) {
+            // The tree is still locked, so the fact precedes facts about later changes.
+            trace.add(Fact::BeganSnapshot { zxid });
+        }
         drop(tree);
         let reader = match reader {
             Ok(reader) => reader,
@@ -157,7 +162,7 @@ impl<D: Disk> StateSnapshot<D> {
     }
 
     /// Renames the file to its final name. Returns `None` if the tree has been replaced. During
-    /// this call, the files must not be loaded or cut.
+    /// this call, the files must not be loaded or cut. `log` is the end of the log on disk.
     ///
     /// # Errors
     /// If the file cannot be written, or other snapshots cannot be removed.
@@ -165,6 +170,8 @@ impl<D: Disk> StateSnapshot<D> {
     pub(super) fn finish(
         self,
         state: &impl State,
+        log: &LogEnd,
+        trace: Option<&ModelTrace>,
     ) -> Result<Option<WrittenSnapshot>, StorageError> {
         if self.snapshot.check(state.generation()).is_err() {
             self.log_abandoned();
@@ -172,9 +179,24 @@ impl<D: Disk> StateSnapshot<D> {
         }
         let (zxid, of) = (self.zxid(), self.of);
         let input = of.map(|Synchronised { attempt, .. }| Input::SnapshotWritten { attempt, zxid });
+        let trace = trace.filter(|_| of.is_none());
+        if let Some(trace) = trace {
+            let (covers, logged) = (self.snapshot.covers(), log.get());
+            trace.add(Fact::NamesSnapshot {
+                zxid,
+                covers,
+                logged,
+            });
+            trace.write();
+        }
+        let path = self.snapshot.finish(of.is_some())?;
+        if let Some(trace) = trace {
+            trace.add(Fact::NamedSnapshot {});
+            trace.write();
+        }
         Ok(Some(WrittenSnapshot {
             zxid,
-            path: self.snapshot.finish(of.is_some())?,
+            path,
             begun_ms: self.begun_ms,
             input,
         }))

@@ -9,6 +9,7 @@ use replica::{State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};
 
 use super::{SnapshotProgress, StateSnapshot, WrittenSnapshot};
+use crate::ModelTrace;
 
 /// Requested snapshots, and the one that is being written.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub struct SnapshotWork<D: Disk> {
     due: Arc<Mutex<DueSnapshots>>,
     waiting: VecDeque<SnapshotReason>,
     snapshot: Option<(SnapshotReason, StateSnapshot<D>)>,
+    trace: Option<Arc<ModelTrace>>,
 }
 
 /// Reason for a snapshot.
@@ -56,7 +58,13 @@ impl<D: Disk> SnapshotWork<D> {
             due,
             waiting: VecDeque::new(),
             snapshot: None,
+            trace: None,
         }
+    }
+
+    /// Writes the begin and the end of each later snapshot to this trace.
+    pub fn trace_to(&mut self, trace: Option<Arc<ModelTrace>>) {
+        self.trace = trace;
     }
 
     /// Returns the state of the due snapshots.
@@ -132,7 +140,8 @@ impl<D: Disk> SnapshotWork<D> {
             None => {
                 self.waiting.pop_front();
                 let (disk, dirs) = (Arc::clone(&self.disk), self.dirs.clone());
-                StateSnapshot::begin(state, disk, dirs, self.settings, wanted, now_ms())?
+                let (settings, trace) = (self.settings, self.trace.as_deref());
+                StateSnapshot::begin(state, disk, dirs, settings, wanted, now_ms(), trace)?
             }
             Some((_, snapshot)) => Some(snapshot),
         };
@@ -146,7 +155,7 @@ impl<D: Disk> SnapshotWork<D> {
                 SnapshotProgress::GivenUp => None,
                 SnapshotProgress::Whole => {
                     let _files = hold_files();
-                    snapshot.finish(state)?
+                    snapshot.finish(state, &self.log, self.trace.as_deref())?
                 }
             },
         };

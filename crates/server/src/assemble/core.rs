@@ -13,14 +13,14 @@ use host::{Runner, ServerState, WaitingWork};
 use metrics::Metrics;
 use replica::{ClientRequest, ElectorateError, Input, Now, Replica, Start, Turn};
 
-use super::host::ServerHost;
+use super::host::TracedHost;
 use super::inbox::{CoreMessage, Visitor};
 use crate::{clock, limits};
 
 /// State machine that runs a replica.
 pub(crate) struct CoreThread {
-    replica: Replica<ServerHost>,
-    host: ServerHost,
+    replica: Replica<TracedHost>,
+    host: TracedHost,
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
     inbox: Channel<CoreMessage>,
@@ -39,7 +39,7 @@ pub(crate) struct CoreStart {
     pub(crate) state: Arc<ServerState>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) inbox: Channel<CoreMessage>,
-    pub(crate) host: ServerHost,
+    pub(crate) host: TracedHost,
     pub(crate) replica: Start,
 }
 
@@ -167,9 +167,8 @@ impl CoreThread {
             let metrics = &self.metrics;
             metrics.preparing(clock::monotonic_ms(), since_ms, self.inbox.len());
         } else if self.replica.is_forwarding() {
-            let behind = self.inbox.len() as u64;
             let sizes = &self.metrics.learner_request_processor_queue_size;
-            sizes.record(behind);
+            sizes.record(self.inbox.len() as u64);
         }
         self.received_ms.clear();
         self.with_replica(|replica, turn| replica.handle_client_requests(&mut requests, turn));
@@ -178,6 +177,7 @@ impl CoreThread {
     }
 
     fn handle(&mut self, input: Input) {
+        self.host.note_input(&input);
         self.with_replica(|replica, turn| replica.handle(input, turn));
     }
 
@@ -185,7 +185,7 @@ impl CoreThread {
     /// reports them to the replica.
     fn with_replica(
         &mut self,
-        step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>),
+        step: impl FnOnce(&mut Replica<TracedHost>, &mut Turn<'_, TracedHost>),
     ) {
         self.step(step);
         self.sync_due();
@@ -193,11 +193,12 @@ impl CoreThread {
 
     fn sync_due(&mut self) {
         while let Some(input) = self.host.sync_due() {
+            self.host.note_input(&input);
             self.step(|replica, turn| replica.handle(input, turn));
         }
     }
 
-    fn step(&mut self, step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>)) {
+    fn step(&mut self, step: impl FnOnce(&mut Replica<TracedHost>, &mut Turn<'_, TracedHost>)) {
         let now = now();
         self.host.begin_turn(now);
         let answers_own = self.replica.is_ordering() && self.replica.answers_next();

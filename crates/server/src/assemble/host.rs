@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use frontend::{AuditTrail, ClientMessage, Connection, CurrentService, Delivery, Registry};
 use hashbrown::HashMap;
-use host::{FlushAt, Schedule, ServerState};
+use host::{FlushAt, Schedule, ServerState, Traced};
 use metrics::audit::AuditLog;
 use proto::Zxid;
 use quorum::MemberPorts;
@@ -24,6 +24,9 @@ use crate::recorder::Feed;
 /// Exit code of a server whose data differs from the data of other members
 /// (`zoarium.onDigestMismatch`). Apache ZooKeeper lacks such a code.
 const EXIT_OTHER_DATA: u8 = 20;
+
+/// The host of a replica, with a trace if one is configured.
+pub(crate) type TracedHost = Traced<ServerHost>;
 
 /// The host of a replica.
 pub(crate) struct ServerHost {

@@ -13,8 +13,8 @@ use config::{AuditSettings, ClientAddress, Config};
 use executor::Executor;
 use frontend::{Delivery, Frontend, FrontendParts, Settings, accept_loop, processors};
 use host::{
-    Runner, Schedule, ScheduleSettings, ServerState, SnapshotWork, StartFiles, StartSettings,
-    Started as StartedFiles,
+    ReplicaTrace, Runner, Schedule, ScheduleSettings, ServerState, SnapshotWork, StartFiles,
+    StartSettings, Started as StartedFiles, Traced,
 };
 use metrics::Metrics;
 use parking_lot::Mutex;
@@ -29,7 +29,7 @@ use tokio::net::TcpListener;
 use transport::Interceptor;
 
 use super::core::{CoreHandle, CoreStart, CoreThread};
-use super::host::{HostParts, ServerHost};
+use super::host::{HostParts, ServerHost, TracedHost};
 use super::inbox::{ClientInbox, CoreMessage, Visitor};
 use super::measure::{Figures, Measures};
 use super::member::{self, MemberContext, MemberParts};
@@ -145,7 +145,8 @@ async fn start_audited<D: storage::Disk>(
     let core = CoreHandle::new(Executor::new(executor_settings()));
     metrics.digest_mismatches_count.add(found.digest_mismatches);
     let settings = Settings::new(config.clone());
-    let files = begin_files(&settings, on_disk, found)?;
+    let mut files = begin_files(&settings, on_disk, found)?;
+    let trace = ReplicaTrace::of_member(&config, &mut files)?;
     metrics.loaded(&database_load(&files.recovered));
     let figures = Figures::new(&config, metrics);
     let (frontend, delivery) = Frontend::new(FrontendParts {
@@ -188,7 +189,7 @@ async fn start_audited<D: storage::Disk>(
     // After `begin_core`, a standalone server is serving, and a member is looking for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
     let host = common.host(delivery, disk_queue, ports, feed, snapshots.clone());
-    let core = common.begin_core(host, member_start)?;
+    let core = common.begin_core(Traced::new(host, trace), member_start)?;
     // The other threads end when the core is dropped. The core thread starts last, so nothing keeps
     // running if a thread cannot be started.
     let log = spawn("log", move || log.run())?;
@@ -325,7 +326,7 @@ impl SharedState {
     /// Starts the replica with `host`. A standalone server is serving when this returns.
     fn begin_core(
         &self,
-        host: ServerHost,
+        host: TracedHost,
         member: Option<MemberStart>,
     ) -> Result<CoreThread, StartError> {
         let replica = replica::Start {
@@ -552,10 +553,8 @@ fn synced_sink(core: &CoreHandle) -> SyncedSink {
 }
 
 fn purge_interval(config: &Config) -> Option<Duration> {
-    config
-        .purge
-        .interval_hours
-        .map(|hours| Duration::from_secs(u64::from(hours) * 3600))
+    let hours = config.purge.interval_hours?;
+    Some(Duration::from_secs(u64::from(hours) * 3600))
 }
 
 fn client_listener(
@@ -566,10 +565,8 @@ fn client_listener(
     let Some(at) = at else {
         return Ok(None);
     };
-    let backlog = config
-        .client
-        .backlog
-        .and_then(|backlog| i32::try_from(backlog).ok());
+    let backlog = config.client.backlog;
+    let backlog = backlog.and_then(|backlog| i32::try_from(backlog).ok());
     let backlog = backlog.unwrap_or(DEFAULT_BACKLOG);
     let address = SocketAddr::new(at.ip, at.port);
     transport::bind_ip(at.ip, at.port, backlog)

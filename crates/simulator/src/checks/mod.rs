@@ -1,6 +1,6 @@
 //! Checks of every observed step by the invariants. The first violation is kept.
 
-mod actions;
+pub(crate) mod actions;
 pub(crate) mod observed;
 pub(crate) mod received;
 pub(crate) mod trace;

@@ -5,12 +5,12 @@
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use simulator::scenarios::traced;
-use simulator::{ModelTrace, TraceLength, TracePiece, record};
+use simulator::{ModelTrace, TraceLength, TracePiece, record, record_servers};
 
 /// Contents of the traces.
 #[derive(Debug, Args)]
@@ -28,6 +28,9 @@ pub(crate) struct TraceArguments {
     /// Also writes traces of all scripts with this number of servers.
     #[arg(long, requires = "model")]
     scripts: bool,
+    /// Writes traces of real servers instead, one for each of these files (`zoarium.trace.model`).
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "model")]
+    server_traces: Vec<PathBuf>,
 }
 
 impl TraceArguments {
@@ -35,16 +38,17 @@ impl TraceArguments {
     pub(crate) fn write(&self, dir: &Path, seeds: Range<u64>, script: Option<&str>) -> ExitCode {
         let from = seeds.start;
         let traces = match script {
-            None => self.of_seeds(seeds),
-            Some(script) => traced()
-                .filter(|traced| traced.name == script && traced.servers() == self.servers)
-                .map(|traced| traced.record())
-                .collect(),
+            _ if !self.server_traces.is_empty() => self.of_servers(),
+            None => Ok(self.of_seeds(seeds)),
+            Some(script) => self.of_script(script),
         };
-        if traces.is_empty() {
-            eprintln!("no script with {} servers has this name", self.servers);
-            return ExitCode::from(2);
-        }
+        let traces = match traces {
+            Ok(traces) => traces,
+            Err(text) => {
+                eprintln!("{text}");
+                return ExitCode::from(2);
+            }
+        };
         for trace in &traces {
             if let Some(violation) = &trace.violation {
                 eprintln!("{}: {}", violation.invariant, violation.text);
@@ -68,6 +72,27 @@ impl TraceArguments {
         let (traces, pieces) = (traces.len(), pieces().count());
         println!("{traces} traces from seed {from}, {pieces} pieces, {events} events");
         ExitCode::SUCCESS
+    }
+
+    fn of_servers(&self) -> Result<Vec<ModelTrace>, String> {
+        let record = |file: &PathBuf| {
+            let text = fs::read_to_string(file).map_err(|error| error.to_string());
+            let recorded = text.and_then(|text| record_servers(&text, self.servers, self.events));
+            recorded.map_err(|text| format!("{}: {text}", file.display()))
+        };
+        self.server_traces.iter().map(record).collect()
+    }
+
+    fn of_script(&self, script: &str) -> Result<Vec<ModelTrace>, String> {
+        let traces: Vec<_> = traced()
+            .filter(|traced| traced.name == script && traced.servers() == self.servers)
+            .map(|traced| traced.record())
+            .collect();
+        if traces.is_empty() {
+            let text = format!("no script with {} servers has this name", self.servers);
+            return Err(text);
+        }
+        Ok(traces)
     }
 
     fn of_seeds(&self, seeds: Range<u64>) -> Vec<ModelTrace> {

@@ -1,87 +1,58 @@
 //! Actions of a follower.
 
-use proto::leader::LeaderPacket;
-use proto::learner::LearnerPacket;
-use proto::{Sid, Zxid};
-use replica::Note;
-use simulation::configured::index_of;
-use zab::learner::Fault;
+use host::Fact;
+use proto::{Epoch, Zxid};
 
 use super::member::{Role, Stage};
-use super::{ActionTrace, NO_EPOCH, content_of, number_of};
+use super::{ActionTrace, NO_EPOCH, number_of};
 
 impl ActionTrace {
-    /// Records a packet to the leader.
-    pub(super) fn sends_to_leader(&mut self, at: usize, packet: &LearnerPacket) {
-        let Some(leader) = self.members[at].leader() else {
-            return;
-        };
-        match *packet {
-            LearnerPacket::FollowerInfo { accepted_epoch, .. } => {
-                self.add("SendFOLLOWERINFO", at, Some(leader), accepted_epoch.0, 0);
-            }
-            LearnerPacket::AckEpoch {
-                last_logged,
-                current_epoch,
-            } => {
-                let current = current_epoch.map_or(NO_EPOCH, |epoch| epoch.0);
-                self.members[at].saving_accepted = None;
-                self.add(
-                    "SendACKEPOCH",
-                    at,
-                    Some(leader),
-                    number_of(last_logged),
-                    current,
-                );
-            }
-            _ => {}
+    /// Records FOLLOWERINFO.
+    pub(super) fn sends_follower_info(&mut self, at: usize, accepted: Epoch) {
+        if let Some(leader) = self.members[at].leader() {
+            self.add("SendFOLLOWERINFO", at, Some(leader), accepted.0, 0);
         }
     }
 
-    /// Records a notable event.
-    pub(crate) fn note(&mut self, sid: Sid, note: &Note<'_>) {
-        if !self.is_on {
-            return;
-        }
-        let at = index_of(sid);
-        match note {
-            Note::ReceivedByLearner(packet) => self.receives_from_leader(at, packet),
-            Note::LeaderLeft(Fault::Unexpected { .. }) => self.refuses_sync(at),
-            Note::LeadingBegins => self.establishes(at),
-            _ => {}
+    /// Records ACKEPOCH.
+    pub(super) fn sends_ack_epoch(&mut self, at: usize, last: Zxid, current: Option<Epoch>) {
+        if let Some(leader) = self.members[at].leader() {
+            let current = current.map_or(NO_EPOCH, |epoch| epoch.0);
+            self.members[at].saving_accepted = None;
+            self.add("SendACKEPOCH", at, Some(leader), number_of(last), current);
         }
     }
 
-    fn receives_from_leader(&mut self, at: usize, packet: &LeaderPacket) {
+    /// Records the receipt of a packet from the leader.
+    pub(super) fn receives_from_leader(&mut self, at: usize, packet: Fact) {
         let Some(leader) = self.members[at].leader() else {
             return;
         };
         let (peer, mut stage) = (Some(leader), Stage::Other);
         match packet {
-            LeaderPacket::Diff { zxid } => {
+            Fact::ReceivedDiff { zxid } => {
                 stage = Stage::Opened;
-                self.add("ReceiveDIFF", at, peer, number_of(*zxid), 0);
+                self.add("ReceiveDIFF", at, peer, number_of(zxid), 0);
             }
-            LeaderPacket::Trunc { zxid } => stage = Stage::Truncating(*zxid),
-            LeaderPacket::Snap { zxid } => stage = Stage::Restoring(*zxid),
-            LeaderPacket::Proposal { zxid, txn } => {
-                let content = content_of(txn);
-                self.add("ReceivePROPOSAL", at, peer, number_of(*zxid), content);
+            Fact::ReceivedTrunc { zxid } => stage = Stage::Truncating(zxid),
+            Fact::ReceivedSnap { zxid } => stage = Stage::Restoring(zxid),
+            Fact::ReceivedProposal { zxid, content } => {
+                self.add("ReceivePROPOSAL", at, peer, number_of(zxid), content);
             }
-            LeaderPacket::Commit { zxid } => {
-                self.add("ReceiveCOMMIT", at, peer, number_of(*zxid), 0);
+            Fact::ReceivedCommit { zxid } => {
+                self.add("ReceiveCOMMIT", at, peer, number_of(zxid), 0);
             }
-            LeaderPacket::NewLeader { zxid, .. } => {
-                self.add("ReceiveNEWLEADER", at, peer, zxid.epoch().0, 0);
+            Fact::ReceivedNewLeader { epoch } => {
+                self.add("ReceiveNEWLEADER", at, peer, epoch.0, 0);
             }
-            LeaderPacket::UpToDate => self.add("ReceiveUPTODATE", at, peer, 0, 0),
+            Fact::ReceivedUpToDate {} => self.add("ReceiveUPTODATE", at, peer, 0, 0),
             _ => return,
         }
         self.members[at].stage = stage;
     }
 
     /// Records that a follower leaves because of the last packet.
-    fn refuses_sync(&mut self, at: usize) {
+    pub(super) fn refuses_sync(&mut self, at: usize) {
         let Some(leader) = self.members[at].leader() else {
             return;
         };

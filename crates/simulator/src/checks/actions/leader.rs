@@ -1,53 +1,49 @@
 //! Actions of a leader.
 
-use proto::Epoch;
-use proto::leader::LeaderPacket;
-use proto::learner::LearnerPacket;
-use simulation::configured::index_of;
-use zab::leader::{LinkFault, LinkId};
+use proto::{Epoch, Zxid};
+use zab::leader::LinkId;
 
 use super::member::{LinkedLearner, Role};
 use super::{ActionTrace, number_of};
 
 impl ActionTrace {
-    /// Records a packet from a learner.
-    pub(super) fn receives_from_learner(
-        &mut self,
-        at: usize,
-        link: LinkId,
-        packet: &LearnerPacket,
-    ) {
+    /// Records the receipt of ACKEPOCH.
+    pub(super) fn receives_ack_epoch(&mut self, at: usize, link: LinkId) {
+        let member = &self.members[at];
+        if let Some(learner) = member.learners.get(&link).filter(|_| member.is_leading()) {
+            self.add("ReceiveACKEPOCH", at, Some(learner.at), 0, 0);
+        }
+    }
+
+    /// Records the receipt of ACK.
+    pub(super) fn receives_ack(&mut self, at: usize, link: LinkId, zxid: Zxid) {
         if !self.members[at].is_leading() {
             return;
-        }
-        if let LearnerPacket::FollowerInfo {
-            accepted_epoch,
-            info: Some(info),
-        } = packet
-        {
-            return self.meets_learner(at, link, index_of(info.sid), *accepted_epoch);
         }
         let Some(learner) = self.members[at].learners.get_mut(&link) else {
             return;
         };
         let peer = Some(learner.at);
-        match packet {
-            LearnerPacket::AckEpoch { .. } => self.add("ReceiveACKEPOCH", at, peer, 0, 0),
-            LearnerPacket::Ack { zxid } if zxid.counter() != 0 => {
-                self.add("ReceiveACK", at, peer, number_of(*zxid), 0);
-            }
+        if zxid.counter() != 0 {
+            self.add("ReceiveACK", at, peer, number_of(zxid), 0);
+        } else if !learner.has_acked_new_leader {
             // The leader ignores the second acknowledgement of the epoch, after UPTODATE.
-            LearnerPacket::Ack { .. } if learner.has_acked_new_leader => {}
-            LearnerPacket::Ack { .. } => {
-                learner.has_acked_new_leader = true;
-                self.add("ReceiveNEWLEADERACK", at, peer, 0, 0);
-            }
-            _ => {}
+            learner.has_acked_new_leader = true;
+            self.add("ReceiveNEWLEADERACK", at, peer, 0, 0);
         }
     }
 
     /// Records the introduction of a learner.
-    fn meets_learner(&mut self, at: usize, link: LinkId, learner: usize, accepted: Epoch) {
+    pub(super) fn meets_learner(
+        &mut self,
+        at: usize,
+        link: LinkId,
+        learner: usize,
+        accepted: Epoch,
+    ) {
+        if !self.members[at].is_leading() {
+            return;
+        }
         if self.members[learner].role != Role::Following(at) {
             // The learner has left already.
             return;
@@ -79,33 +75,29 @@ impl ActionTrace {
         }
     }
 
-    /// Records a packet to a learner. NEWLEADER completes the packets of a synchronisation.
-    pub(super) fn sends_to_learner(&mut self, at: usize, to: LinkId, packet: &LeaderPacket) {
+    /// Records the first packet of a synchronisation.
+    pub(super) fn opens(&mut self, at: usize, to: LinkId, action: &'static str, zxid: Zxid) {
         let member = &mut self.members[at];
-        let Some(learner) = member.learners.get(&to).copied() else {
-            return;
-        };
-        match packet {
-            LeaderPacket::Diff { zxid } => {
-                let opening = ("SyncFollowerDIFF", number_of(*zxid));
-                member.openings.insert(to, opening);
-            }
-            LeaderPacket::Trunc { zxid } => {
-                let opening = ("SyncFollowerTRUNC", number_of(*zxid));
-                member.openings.insert(to, opening);
-            }
-            LeaderPacket::NewLeader { .. } => {
-                if let Some((action, zxid)) = member.openings.remove(&to) {
-                    self.add(action, at, Some(learner.at), zxid, 0);
-                }
-            }
-            _ => {}
+        member.openings.insert(to, (action, number_of(zxid)));
+        // The learner may receive this packet before the leader's thread sends NEWLEADER.
+        if self.has_threads {
+            self.completes_sync(at, to);
+        }
+    }
+
+    /// Records NEWLEADER, which completes the packets of a synchronisation.
+    pub(super) fn completes_sync(&mut self, at: usize, to: LinkId) {
+        let member = &mut self.members[at];
+        if let Some(learner) = member.learners.get(&to).copied()
+            && let Some((action, zxid)) = member.openings.remove(&to)
+        {
+            self.add(action, at, Some(learner.at), zxid, 0);
         }
     }
 
     /// Records that a leader drops a connection.
-    pub(super) fn closes_link(&mut self, at: usize, link: LinkId, fault: &LinkFault) {
-        if matches!(fault, LinkFault::HistoryAhead { .. }) {
+    pub(super) fn closes_link(&mut self, at: usize, link: LinkId, is_ahead: bool) {
+        if is_ahead {
             // This is part of the receipt of ACKEPOCH.
             if let Some(learner) = self.members[at].learners.remove(&link) {
                 self.add("Refused", at, Some(learner.at), 0, 0);

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::notification::{Notification, PeerState};
+use host::Fact;
 use proto::{Epoch, Sid, Zxid};
 use simulation::checks::OwnSnapshot;
-use simulation::configured::sid_of;
+use simulation::configured::{index_of, sid_of};
 use zab::leader::LinkId;
 
 use super::{ActionTrace, FoundFiles, UNKNOWN, number_of};
@@ -54,14 +54,25 @@ pub(super) struct Vote {
 }
 
 impl Vote {
-    pub(super) fn of(from: usize, notification: &Notification) -> Self {
-        Self {
+    /// Returns the vote in a fact, if it contains one.
+    pub(super) fn of(fact: Fact) -> Option<Self> {
+        let Fact::Voted {
             from,
-            leader: notification.leader,
-            zxid: notification.zxid,
-            epoch: notification.peer_epoch,
-            is_looking: notification.state == PeerState::Looking,
-        }
+            leader,
+            zxid,
+            epoch,
+            is_looking,
+        } = fact
+        else {
+            return None;
+        };
+        Some(Self {
+            from: index_of(from),
+            leader,
+            zxid,
+            epoch,
+            is_looking,
+        })
     }
 }
 

@@ -13,15 +13,17 @@
 mod follower;
 mod leader;
 mod member;
+mod servers;
 
 use std::fmt::Write as _;
 
 use bytes::Bytes;
+use config::members::HostPort;
+use host::{Fact, content_of};
 use proto::{Epoch, Sid, Zxid};
-use replica::elections::ElectionInput;
-use replica::{DiskOrder, Effect, Input, LeaderEvent, LearnerEvent, Port};
+use replica::{Effect, Input, Note};
 use simulation::checks::OwnSnapshot;
-use simulation::configured::{index_of, server_at};
+use simulation::configured::{index_of, server_at, sid_of};
 use simulation::network::Network;
 use storage::Epochs;
 
@@ -55,6 +57,8 @@ pub(crate) struct FoundFiles {
 #[derive(Debug, Default)]
 pub(crate) struct ActionTrace {
     is_on: bool,
+    /// Whether the servers are real. Their threads run at the same time.
+    has_threads: bool,
     members: Vec<Member>,
     events: Vec<Event>,
     /// Minimum number of events in a piece.
@@ -78,11 +82,6 @@ fn number_of(zxid: Zxid) -> i64 {
     } else {
         zxid.epoch().0 * EPOCH + i64::from(zxid.counter())
     }
-}
-
-/// Returns a number for the content of a transaction, small enough for TLC.
-fn content_of(txn: &Bytes) -> i64 {
-    i64::from(crc32fast::hash(txn) >> 1)
 }
 
 /// Returns events as a sequence of TLA+.
@@ -150,39 +149,12 @@ impl ActionTrace {
         }
         let at = index_of(sid);
         self.finish_snapshot(at);
-        match input {
-            Input::Election(ElectionInput::ReceivedNotification {
-                connection,
-                notification,
-            }) => {
-                let ends = network.get(connection.0).map(|link| &link.ends);
-                let mut servers = ends.into_iter().flatten().filter_map(|end| end.server());
-                if let Some(from) = servers.find(|server| *server != at) {
-                    self.members[at].votes.insert(Vote::of(from, notification));
-                }
-            }
-            Input::Learner(Port::Learners, LearnerEvent::Packets { link, packets }) => {
-                for packet in packets {
-                    self.receives_from_learner(at, *link, packet);
-                }
-            }
-            Input::Learner(Port::Learners, LearnerEvent::Closed { link }) => {
-                self.drops_learner(at, *link);
-            }
-            Input::Leader {
-                attempt,
-                event: LeaderEvent::SnapshotReceived(_),
-            } => self.receives_tree(at, *attempt),
-            Input::Synced(upto) => self.syncs(at, *upto),
-            Input::AcceptedEpochSaved(epoch) => self.has_saved_accepted(at, *epoch),
-            Input::CurrentEpochSaved(epoch) => {
-                self.members[at].saving_current = None;
-                self.add("SaveCurrentEpoch", at, None, epoch.0, 0);
-            }
-            Input::Reloaded { tree, end } => self.reloads(at, tree.is_some(), *end),
-            Input::SnapshotWritten { .. } => self.has_taken_over(at),
-            _ => {}
-        }
+        let sender = |connection| {
+            let ends = network.get(connection).map(|link| &link.ends);
+            let mut servers = ends.into_iter().flatten().filter_map(|end| end.server());
+            servers.find(|server| *server != at).map(sid_of)
+        };
+        Fact::of_input(input, sender, |fact| self.happens(at, fact));
     }
 
     /// Records an effect of a replica.
@@ -192,57 +164,84 @@ impl ActionTrace {
         }
         let at = index_of(sid);
         self.finish_snapshot(at);
-        let port = Port::Learners;
-        match effect {
-            Effect::Listen { port: of, .. } if *of == port => self.decides_leading(at),
-            Effect::Dial {
-                attempt, addresses, ..
-            } => {
-                if let Some((leader, _)) = addresses.first().and_then(server_at) {
-                    self.decides_following(at, leader, *attempt);
-                }
+        let server = |address: &HostPort| server_at(address).map(|(server, _)| sid_of(server));
+        if let Some(fact) = Fact::of_effect(effect, server) {
+            self.happens(at, fact);
+        }
+    }
+
+    /// Records a notable event.
+    pub(crate) fn note(&mut self, sid: Sid, note: &Note<'_>) {
+        if let Some(fact) = Fact::of_note(note).filter(|_| self.is_on) {
+            self.happens(index_of(sid), fact);
+        }
+    }
+
+    /// Records a fact about a server.
+    fn happens(&mut self, at: usize, fact: Fact) {
+        match fact {
+            Fact::Voted { .. } => self.members[at].votes.extend(Vote::of(fact)),
+            Fact::MetLearner {
+                link,
+                sid,
+                accepted,
+            } => self.meets_learner(at, link, index_of(sid), accepted),
+            Fact::ReceivedAckEpoch { link } => self.receives_ack_epoch(at, link),
+            Fact::ReceivedAck { link, zxid } => self.receives_ack(at, link, zxid),
+            Fact::LostLearner { link } => self.drops_learner(at, link),
+            Fact::ReceivedTree { attempt } => self.receives_tree(at, attempt),
+            Fact::Synced { upto } => self.syncs(at, upto),
+            Fact::SavedAccepted { epoch } => self.has_saved_accepted(at, epoch),
+            Fact::SavedCurrent { epoch } => {
+                self.members[at].saving_current = None;
+                self.add("SaveCurrentEpoch", at, None, epoch.0, 0);
             }
-            Effect::HangUp => self.members[at].is_draining = true,
-            Effect::StopListening { port: of, .. } if *of == port => {
+            Fact::Reloaded { has_tree, end } => self.reloads(at, has_tree, end),
+            Fact::TookOver {} => self.has_taken_over(at),
+            Fact::Leads {} => self.decides_leading(at),
+            Fact::Follows { leader, attempt } => {
+                self.decides_following(at, index_of(leader), attempt);
+            }
+            Fact::HungUp {} => self.members[at].is_draining = true,
+            Fact::StoppedListening {} => {
                 let member = &mut self.members[at];
                 member.is_draining = true;
                 member.learners.clear();
             }
-            Effect::SendToLeader(packet) => self.sends_to_leader(at, packet),
-            Effect::Send {
-                port: of,
-                to,
-                packet,
-            } if *of == port => self.sends_to_learner(at, *to, packet),
-            Effect::SendSnapshot { port: of, to, zxid } if *of == port => {
-                let opening = ("SyncFollowerSNAP", number_of(*zxid));
-                self.members[at].openings.insert(*to, opening);
-            }
-            Effect::CloseLink {
-                port: of,
-                link,
-                fault,
-            } if *of == port => self.closes_link(at, *link, fault),
-            Effect::Append(record) if self.members[at].is_leading() => {
-                let zxid = number_of(record.zxid);
-                self.add("SendPROPOSAL", at, None, zxid, content_of(&record.txn));
-            }
-            Effect::Disk(order) => self.orders(at, order),
-            _ => {}
+            Fact::RefusedSync {} => self.refuses_sync(at),
+            Fact::Established {} => self.establishes(at),
+            Fact::Applied {
+                last,
+                zxid,
+                content,
+            } => self.applies(at, last, zxid, content),
+            other => self.requests(at, other),
         }
     }
 
-    fn orders(&mut self, at: usize, order: &DiskOrder) {
-        match order {
-            DiskOrder::TakeOver { last, .. } => self.members[at].taking_over = Some(*last),
-            DiskOrder::SaveAcceptedEpoch(epoch) => {
-                self.members[at].saving_accepted = Some(*epoch);
+    /// Records packets that a server sends, and work that it requests from its disk. Other facts
+    /// are about packets from the leader.
+    fn requests(&mut self, at: usize, fact: Fact) {
+        match fact {
+            Fact::SentFollowerInfo { accepted } => self.sends_follower_info(at, accepted),
+            Fact::SentAckEpoch { last, current } => self.sends_ack_epoch(at, last, current),
+            Fact::SentDiff { link, zxid } => self.opens(at, link, "SyncFollowerDIFF", zxid),
+            Fact::SentTrunc { link, zxid } => self.opens(at, link, "SyncFollowerTRUNC", zxid),
+            Fact::SentSnap { link, zxid } => self.opens(at, link, "SyncFollowerSNAP", zxid),
+            Fact::SentNewLeader { link } => self.completes_sync(at, link),
+            Fact::ClosedLink { link, is_ahead } => self.closes_link(at, link, is_ahead),
+            Fact::Appended { zxid, content } if self.members[at].is_leading() => {
+                self.add("SendPROPOSAL", at, None, number_of(zxid), content);
+            }
+            Fact::TakesOver { last } => self.members[at].taking_over = Some(last),
+            Fact::SavesAccepted { epoch } => {
+                self.members[at].saving_accepted = Some(epoch);
                 if self.members[at].is_leading() {
-                    self.fixes_epoch(at, *epoch);
+                    self.fixes_epoch(at, epoch);
                 }
             }
-            DiskOrder::SaveCurrentEpoch(epoch) => self.members[at].saving_current = Some(*epoch),
-            _ => {}
+            Fact::SavesCurrent { epoch } => self.members[at].saving_current = Some(epoch),
+            of_packet => self.receives_from_leader(at, of_packet),
         }
     }
 
@@ -275,22 +274,35 @@ impl ActionTrace {
     /// Records that a server applies a committed transaction to a tree that ends at `last`. The
     /// model compares the end of each new tree.
     pub(crate) fn applied(&mut self, sid: Sid, last: Zxid, zxid: Zxid, txn: &Bytes) {
-        let at = index_of(sid);
-        if self.is_on && !self.members[at].is_draining {
+        if self.is_on {
+            self.applies(index_of(sid), last, zxid, content_of(txn));
+        }
+    }
+
+    fn applies(&mut self, at: usize, last: Zxid, zxid: Zxid, content: i64) {
+        if !self.members[at].is_draining {
             if !std::mem::replace(&mut self.members[at].has_applied, true) {
                 self.add("TreeEnd", at, None, number_of(last), 0);
             }
-            self.add("Applied", at, None, number_of(zxid), content_of(txn));
+            self.add("Applied", at, None, number_of(zxid), content);
         }
     }
 
     /// Records the begin of a snapshot that is named after `zxid`.
     pub(crate) fn begins_snapshot(&mut self, sid: Sid, zxid: Zxid) {
         if self.is_on {
-            let at = index_of(sid);
-            self.finish_snapshot(at);
-            self.add("StartSnapshot", at, None, number_of(zxid), 0);
+            self.starts_snapshot(index_of(sid), zxid);
         }
+    }
+
+    fn starts_snapshot(&mut self, at: usize, zxid: Zxid) {
+        self.finish_snapshot(at);
+        let action = if self.has_threads {
+            "StartSnapshotAside"
+        } else {
+            "StartSnapshot"
+        };
+        self.add(action, at, None, number_of(zxid), 0);
     }
 
     /// Records a complete snapshot.
