@@ -129,6 +129,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "metrics",
             "replica",
             "host",
+            "executor",
         ],
     ),
     (

@@ -6,6 +6,8 @@
 //! hold the connection's lock during the write. If the task wants to write meanwhile, it waits
 //! until the core has finished.
 
+use std::io;
+
 use executor::DirectWrite;
 use host::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
 use transport::TcpWriter;
@@ -39,6 +41,12 @@ impl Connection {
     /// Writes the outbox to the socket without the task. Returns `false` if the task must be woken,
     /// because it has other work or because output remains.
     pub(crate) fn try_write(&self) -> bool {
+        self.try_write_with(TcpWriter::try_write)
+    }
+
+    /// Like [`Connection::try_write`], with a function that writes the bytes that the socket
+    /// accepts immediately, and returns their number.
+    fn try_write_with(&self, write: impl FnOnce(&TcpWriter, &[u8]) -> io::Result<usize>) -> bool {
         if self.is_closed() || self.has_deferred() {
             return false;
         }
@@ -47,7 +55,7 @@ impl Connection {
             return false;
         };
         // An error is ignored here, because the task also receives it.
-        let written = writer.try_write(&frames).unwrap_or(0);
+        let written = write(&writer, &frames).unwrap_or(0);
         let is_done = self.lock().end_write(frames, written);
         is_done && !self.is_closed()
     }
@@ -227,3 +235,7 @@ mod tests {
         assert!(!connection.try_write(), "it has ended");
     }
 }
+
+#[cfg(test)]
+#[path = "direct_writes_tests.rs"]
+mod model;

@@ -5,11 +5,12 @@
 //! wake-ups for a single transaction. [`PacketQueue`] defines the bounds and the order of the
 //! output.
 
+use std::io;
 use std::time::{Duration, Instant};
 
+use executor::sync::Mutex;
 pub(super) use host::PacketBatch;
 use host::{NextWrite, PacketQueue, QueueBounds};
-use parking_lot::Mutex;
 use proto::Zxid;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
@@ -30,13 +31,28 @@ pub(super) struct QueuedOutput {
     pub(super) bytes: u64,
 }
 
+/// Socket to which the core can write without waiting.
+pub(super) trait DirectWriter: Clone {
+    /// Writes the bytes that the socket accepts immediately. Returns their number.
+    ///
+    /// # Errors
+    /// If the socket does not accept bytes, or the connection is broken.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
+}
+
+impl DirectWriter for TcpWriter {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        Self::try_write(self, bytes)
+    }
+}
+
 /// Queue of packets, and of positions at which a snapshot is due.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub(super) struct Outbox<W = TcpWriter> {
     queue: Mutex<PacketQueue>,
     /// Writer for the core. `None` before the connection exists, after its end, and if only the
     /// writer task can write.
-    direct_writer: Mutex<Option<TcpWriter>>,
+    direct_writer: Mutex<Option<W>>,
     /// Signal for new output.
     filled: Notify,
     /// Signal that output has been removed from the queue.
@@ -45,7 +61,7 @@ pub(super) struct Outbox {
     created: Instant,
 }
 
-impl Outbox {
+impl<W: DirectWriter> Outbox<W> {
     /// Creates an outbox for a learner, which must first be synchronised.
     pub(super) fn of_learner() -> Self {
         Self::new(PacketQueue::of_learner(BOUNDS))
@@ -72,7 +88,7 @@ impl Outbox {
     }
 
     /// Permits direct writes without the writer task, until the returned value is dropped.
-    pub(super) fn write_at_once(&self, to: Option<TcpWriter>) -> DirectWrite<'_> {
+    pub(super) fn write_at_once(&self, to: Option<W>) -> DirectWrite<'_, W> {
         *self.direct_writer.lock() = to;
         DirectWrite(self)
     }
@@ -152,9 +168,9 @@ impl Outbox {
 }
 
 /// Guard that permits direct writes without the writer of an [`Outbox`] until it is dropped.
-pub(super) struct DirectWrite<'a>(&'a Outbox);
+pub(super) struct DirectWrite<'a, W>(&'a Outbox<W>);
 
-impl Drop for DirectWrite<'_> {
+impl<W> Drop for DirectWrite<'_, W> {
     fn drop(&mut self) {
         // The connection must end even if other owners still hold the outbox.
         self.0.direct_writer.lock().take();
@@ -205,3 +221,7 @@ pub(super) async fn write_all<W: AsyncWrite + Unpin>(
     flushed.map_err(|_| stalled())??;
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "outbox_tests.rs"]
+mod tests;

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use crossbeam_channel::Sender;
+use executor::sync::{AtomicI64, AtomicUsize};
 use jute::{Decode, Encode, Reader};
 use proto::txn::{Txn, TxnRecord};
 use proto::{Id, Zxid};
@@ -269,3 +270,7 @@ mod tests {
         assert_eq!(got, sent);
     }
 }
+
+#[cfg(test)]
+#[path = "feed_tests.rs"]
+mod model;
