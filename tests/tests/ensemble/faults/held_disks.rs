@@ -1,6 +1,9 @@
 //! A sync that does not end delays only writes. Meanwhile, clients of that server can read, ping,
 //! query and, in an ensemble, open sessions.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -8,8 +11,8 @@ use proto::request::{PathRequest, Request, WriteRequest, flags};
 use proto::response::GetDataResponse;
 use tests::ensemble::{Ensemble, Holders, Load, LoadSettings, check};
 use tests::requests::{create, get_data};
-use tests::{Faults, Flavour, Missing, Process, RawSession, ServerBuilder, or_skip, wait_for};
-use tests::{four_letter_word_at, wait_until};
+use tests::{Faults, Flavour, Missing, Process, RawSession, ServerBuilder};
+use tests::{four_letter_word_at, or_skip, wait_for};
 
 use crate::faults::{LIMIT, OBSERVER, three};
 
@@ -88,7 +91,8 @@ impl Subject<'_> {
         wait_for("a held sync", LIMIT, || {
             faults.has_held(self.id).then_some(())
         });
-        let pinging = ping_for_long(pinging);
+        let owner = pinging.session().id.0;
+        let pings = Pings::start(pinging);
 
         let name = &self.name;
         let answered = |what: &str, count: usize, mut call: Box<dyn FnMut() -> bool + '_>| {
@@ -109,14 +113,17 @@ impl Subject<'_> {
             open(&self.address, TIMEOUT_MS);
         }
 
-        let pinging = pinging.join().expect("all pings are answered");
+        wait_for("pings during the stall", LIMIT, || {
+            (pings.count.load(Ordering::Relaxed) >= PACED_PINGS).then_some(())
+        });
         let growth = self.process.peak_memory().saturating_sub(memory);
         faults.release(self.id);
         assert!(growth <= MEMORY_GROWTH_MAX, "{name}: {growth} bytes");
         load.wait_for_progress(1);
         let answer = reading.call(&read).expect("an answer");
         let GetDataResponse { stat, .. } = answer.record();
-        assert_eq!(stat.ephemeral_owner, pinging.session().id.0, "{name}");
+        assert_eq!(stat.ephemeral_owner, owner, "{name}");
+        pings.end();
         println!("{name}: memory grew by {growth} bytes");
     }
 }
@@ -124,21 +131,43 @@ impl Subject<'_> {
 /// Returns the session, and the path of its new ephemeral.
 fn with_ephemeral(mut session: RawSession, name: &str) -> (RawSession, String) {
     let path = format!("/{}", name.replace(' ', "-"));
+    session.set_patience(LIMIT);
     let made = session.call(&Request::Write(create(&path, "", flags::EPHEMERAL)));
+    session.set_patience(ANSWER_LIMIT);
     assert_eq!(made.expect("an answer").err, 0, "{path}");
     (session, path)
 }
 
-/// Pings in a thread, which panics if an answer is late.
-fn ping_for_long(mut session: RawSession) -> JoinHandle<RawSession> {
-    thread::spawn(move || {
-        for number in 0..PACED_PINGS {
-            let pinged = session.ping();
-            assert!(pinged.is_ok(), "ping {number}: {pinged:?}");
-            wait_until(BETWEEN_PINGS, || None::<()>);
-        }
-        session
-    })
+/// A thread that pings for a session until the end of the test. The disk of the machine may also be
+/// slow after the stall, and the session must not expire meanwhile.
+struct Pings {
+    /// Number of answered pings.
+    count: Arc<AtomicU32>,
+    /// The thread ends when this value is dropped.
+    end: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Pings {
+    /// Starts the thread, which panics if an answer is late.
+    fn start(mut session: RawSession) -> Self {
+        let (end, ended) = channel();
+        let count = Arc::<AtomicU32>::default();
+        let answered = Arc::clone(&count);
+        let thread = thread::spawn(move || {
+            while ended.recv_timeout(BETWEEN_PINGS) == Err(RecvTimeoutError::Timeout) {
+                let pinged = session.ping();
+                let number = answered.fetch_add(1, Ordering::Relaxed);
+                assert!(pinged.is_ok(), "ping {number}: {pinged:?}");
+            }
+        });
+        Self { count, end, thread }
+    }
+
+    fn end(self) {
+        drop(self.end);
+        self.thread.join().expect("all pings are answered");
+    }
 }
 
 /// Starts three voters and an observer that learns from one of them. All of them use the fault
