@@ -41,6 +41,7 @@ pub(super) const GENERATED: &[&str] = &["docs/CONFIG.md", "docs/METRICS.md", "do
 
 /// Lines that begin and end a generated table within a page.
 const GENERATED_TABLES: &[[&str; 2]] = &[
+    ["<!-- covered: made by", "<!-- end of the covered"],
     ["<!-- findings: made by", "<!-- end of the findings"],
     ["<!-- recipes: made by", "<!-- end of the recipes"],
     [changelog::BEGIN, changelog::END],
