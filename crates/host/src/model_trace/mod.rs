@@ -43,6 +43,8 @@ struct Output {
     file: File,
     /// Lines that are not in the file yet.
     lines: String,
+    /// Whether a write has failed. Only the first failure is logged.
+    is_incomplete: bool,
 }
 
 impl ModelTrace {
@@ -54,10 +56,13 @@ impl ModelTrace {
         let mut options = blocking::files::options();
         let file = options.append(true).create(true).open(path);
         let file = file.map_err(io_error("open", path))?;
-        let lines = String::new();
         Ok(Self {
             sid,
-            output: Mutex::new(Output { file, lines }),
+            output: Mutex::new(Output {
+                file,
+                lines: String::new(),
+                is_incomplete: false,
+            }),
         })
     }
 
@@ -69,7 +74,11 @@ impl ModelTrace {
 
     /// Writes all facts. After a failed write, the file states that facts are missing.
     pub fn write(&self) {
-        let Output { file, lines } = &mut *self.output.lock();
+        let Output {
+            file,
+            lines,
+            is_incomplete,
+        } = &mut *self.output.lock();
         if lines.is_empty() {
             return;
         }
@@ -77,7 +86,9 @@ impl ModelTrace {
         let written = file.write_all(lines.as_bytes());
         lines.clear();
         if let Err(error) = written {
-            tracing::error!(err = %error, "cannot write the trace for the formal model");
+            if !std::mem::replace(is_incomplete, true) {
+                tracing::error!(err = %error, "cannot write the trace for the formal model");
+            }
             let _ = writeln!(lines, "\n{} {}", self.sid.0, Fact::Lost {});
         }
     }
