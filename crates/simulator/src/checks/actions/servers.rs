@@ -19,11 +19,17 @@ struct ServerFact {
 /// Parses a file with the facts of this number of servers.
 fn parse(text: &str, servers: usize) -> Result<Vec<ServerFact>, String> {
     let mut facts = Vec::new();
+    let known = 1..=i64::try_from(servers).map_err(|error| error.to_string())?;
     for (line, number) in text.lines().zip(1..) {
         let parsed = line.split_once(' ').and_then(|(sid, fact)| {
-            let at = index_of(Sid(sid.parse().ok()?));
-            let fact = Fact::parse(fact)?;
-            (at < servers).then_some(ServerFact { at, fact })
+            let (sid, fact) = (Sid(sid.parse().ok()?), Fact::parse(fact)?);
+            let is_known = named(sid, fact)
+                .iter()
+                .all(|named| known.contains(&named.0));
+            is_known.then(|| ServerFact {
+                at: index_of(sid),
+                fact,
+            })
         });
         let fact = parsed.ok_or_else(|| {
             format!("line {number} is not a fact about one of {servers} servers: {line:?}")
@@ -34,6 +40,17 @@ fn parse(text: &str, servers: usize) -> Result<Vec<ServerFact>, String> {
         facts.push(fact);
     }
     Ok(facts)
+}
+
+/// Returns all servers that a fact about `sid` names.
+fn named(sid: Sid, fact: Fact) -> [Sid; 3] {
+    match fact {
+        Fact::Voted { from, leader, .. } => [sid, from, leader],
+        Fact::MetLearner { sid: other, .. } | Fact::Follows { leader: other, .. } => {
+            [sid, other, other]
+        }
+        _ => [sid; 3],
+    }
 }
 
 /// Returns whether a snapshot received its name, given the facts after the attempt. A killed server
@@ -124,5 +141,25 @@ impl ActionTrace {
             }
         }
         Ok(trace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_about_unknown_servers_are_refused() {
+        assert_eq!(parse("1 Leads\n3 Follows 1 7\n", 3).unwrap().len(), 2);
+        for line in [
+            "0 Leads",
+            "4 Leads",
+            "-1 Leads",
+            "1 Follows 0 7",
+            "1 Follows 4 7",
+            "1 Lost",
+        ] {
+            assert!(parse(line, 3).is_err(), "{line}");
+        }
     }
 }
