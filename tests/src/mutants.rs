@@ -204,6 +204,21 @@ impl SwitchedCopy {
         })
     }
 
+    /// Builds the simulator with the release profile, for long searches, and returns its path. A
+    /// panic is a finding, and so is an overflow.
+    ///
+    /// # Errors
+    /// If it does not build.
+    pub fn release_simulator(&self) -> Result<PathBuf, String> {
+        let mut command = self.cargo("build");
+        command
+            .env("CARGO_PROFILE_RELEASE_PANIC", "unwind")
+            .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
+            .args(["--release", "--bin", "simulator"]);
+        run(&mut command, BUILD_LIMIT)?;
+        Ok(self.target.join("release/simulator"))
+    }
+
     /// Builds the server with the features of [`catchers`](Self::catchers), and returns its path.
     ///
     /// # Errors
