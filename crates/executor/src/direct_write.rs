@@ -14,6 +14,8 @@ use crate::threads::Threads;
 pub struct DirectWrite<P: Primitives = Threads> {
     /// Whether another thread is writing.
     is_under_way: bool,
+    /// Whether the task is writing the output that it has taken.
+    is_task_writing: bool,
     /// Whether the task has output to write and waits for the end of the direct write.
     is_awaited: bool,
     /// Whether the task waits only for its client.
@@ -25,6 +27,7 @@ impl<P: Primitives> Default for DirectWrite<P> {
     fn default() -> Self {
         Self {
             is_under_way: false,
+            is_task_writing: false,
             is_awaited: false,
             is_task_idle: false,
             primitives: PhantomData,
@@ -38,16 +41,19 @@ impl<P: Primitives> DirectWrite<P> {
         self.is_task_idle = is_task_idle;
     }
 
-    /// Returns whether the task may take output and write it. If not, the direct write wakes the
-    /// task at its end.
-    pub fn task_may_write(&mut self) -> bool {
+    /// Returns whether the task may take all output and write it. If not, the direct write wakes
+    /// the task at its end. The task has written its output when it calls this function again.
+    /// `has_output` states whether there is output now.
+    pub fn task_takes(&mut self, has_output: bool) -> bool {
         self.is_awaited = self.is_under_way;
+        self.is_task_writing = has_output && !self.is_under_way;
         !self.is_under_way
     }
 
-    /// Returns whether the task permits another thread to write.
+    /// Returns whether another thread may write: the task neither writes nor has other work, and no
+    /// other thread writes.
     pub fn may_begin(&self) -> bool {
-        self.is_task_idle
+        self.is_task_idle && !self.is_task_writing && !self.is_under_way
     }
 
     /// Records that a direct write begins.

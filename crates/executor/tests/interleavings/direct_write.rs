@@ -19,7 +19,6 @@ const ANSWER: u8 = 255;
 struct Outbox {
     direct: DirectWrite<Shuttle>,
     bytes: Vec<u8>,
-    is_task_writing: bool,
     ends: bool,
 }
 
@@ -94,8 +93,8 @@ impl Connection {
         loop {
             let taken = {
                 let mut outbox = self.outbox.lock().unwrap();
-                let may = outbox.direct.task_may_write();
-                outbox.is_task_writing = may && !outbox.bytes.is_empty();
+                let has_output = !outbox.bytes.is_empty();
+                let may = outbox.direct.task_takes(has_output);
                 may.then(|| std::mem::take(&mut outbox.bytes))
             };
             match taken {
@@ -125,7 +124,7 @@ impl Connection {
     fn try_write(&self) -> bool {
         let mut bytes = {
             let mut outbox = self.outbox.lock().unwrap();
-            if !outbox.direct.may_begin() || outbox.is_task_writing || outbox.bytes.is_empty() {
+            if !outbox.direct.may_begin() || outbox.bytes.is_empty() {
                 return false;
             }
             outbox.direct.begin();

@@ -81,7 +81,8 @@ impl ConnectionState {
     /// Removes the output to write from the outbox. The previous output must already have been
     /// written. Returns `None` while the core writes. The core wakes the task after its write.
     pub(crate) fn take_to_write(&mut self) -> Option<Outgoing> {
-        let may = self.direct_writes.direct.task_may_write();
+        let has_output = !self.client.outbox.is_empty() || !self.long_events.is_empty();
+        let may = self.direct_writes.direct.task_takes(has_output);
         may.then(|| self.take_outbox())
     }
 
@@ -92,7 +93,6 @@ impl ConnectionState {
         let outbox_bytes = self.client.outbox.len();
         let may = self.direct_writes.direct.may_begin()
             && !self.client.ends_after_flush
-            && self.writing.bytes == 0
             && self.long_events.is_empty()
             && self.roomy_bytes == 0
             && (1..=CLIENT_BYTES_WRITTEN_BY_CORE_MAX).contains(&outbox_bytes);

@@ -145,6 +145,8 @@ async fn run_task(ledger: &Ledger, connection: &Connection, model: Model, fault:
     loop {
         if std::mem::take(&mut answers) {
             push(connection, ANSWER);
+            // The memory for a long answer is reserved, so its bytes do not count.
+            connection.lock().note_reserved_reply(FRAME_BYTES);
         }
         if fault == Some(Fault::TaskWritesUnasked) {
             let outgoing = connection.lock().take_outbox();
