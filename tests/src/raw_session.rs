@@ -176,6 +176,11 @@ impl RawSession {
         self.put_record(xid, op, record);
     }
 
+    /// Queues bytes that may not be a frame.
+    pub fn put_unframed(&mut self, bytes: &[u8]) {
+        self.connection.wire.outbound().extend_from_slice(bytes);
+    }
+
     fn put_record(&mut self, xid: Xid, op: OpCode, record: &[u8]) {
         let out = self.connection.wire.outbound();
         put_request(xid, op.number(), out, |out| out.extend_from_slice(record));

@@ -103,7 +103,8 @@ pub(crate) fn long_frame_bytes(input: &BytesMut, limit: usize) -> Option<usize> 
 
 /// Decodes complete frames of the socket's input: at most one batch, at most `frames_max`, and only
 /// frames for which memory can be reserved. `room` may already contain the reservation for the
-/// first frame.
+/// first frame. Bytes after a fault are dropped, because nothing tells where the next frame begins.
+/// Each call therefore removes bytes from the input, unless it returns an empty batch.
 pub(crate) fn decode_batch<S>(
     settings: &Settings,
     large_requests: &LargeRequests,
@@ -167,5 +168,39 @@ pub(crate) fn decode_batch<S>(
             }
         }
     }
+    if batch.broken.is_some() {
+        input.clear();
+    }
     batch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start::tests::test_frontend;
+
+    /// A session that is closing drops its batches, and its task continues with the input.
+    #[test]
+    fn a_fault_is_found_only_once() {
+        let context = test_frontend().context;
+        let requests = &context.requests;
+        let ping = [0, 0, 0, 8, 0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11];
+        let undecodable = [0, 0, 0, 1, 0];
+        for fault in [&(-1_i32).to_be_bytes()[..], &undecodable] {
+            let mut socket = Socket {
+                stream: (),
+                input: BytesMut::from(&[&ping[..], fault, &ping].concat()[..]),
+                frame_reservation: None,
+            };
+            let mut decode = || {
+                let large = &requests.ledger.large_requests;
+                let (settings, metrics) = (&requests.settings, &requests.metrics);
+                decode_batch(settings, large, metrics, &mut socket, usize::MAX, None)
+            };
+            let batch = decode();
+            assert_eq!(batch.requests.len(), 1);
+            assert!(batch.broken.is_some());
+            assert!(decode().is_empty());
+        }
+    }
 }

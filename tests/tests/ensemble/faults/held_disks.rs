@@ -326,6 +326,18 @@ fn a_sync_of_a_standalone_server_is_answered_after_earlier_writes() {
 /// Apache ZooKeeper, this request is dropped, and the answer to the close is sent all the same.
 #[test]
 fn a_close_is_answered_although_a_request_follows_it() {
+    a_close_is_answered_although_bytes_follow_it(|session| session.put(&get_data("/")));
+}
+
+#[test]
+fn a_close_is_answered_although_an_invalid_frame_follows_it() {
+    a_close_is_answered_although_bytes_follow_it(|session| {
+        session.put(&get_data("/"));
+        session.put_unframed(&(-1_i32).to_be_bytes());
+    });
+}
+
+fn a_close_is_answered_although_bytes_follow_it(put: impl FnOnce(&mut RawSession)) {
     let Some(faults) = or_skip(WHAT, Faults::new()) else {
         return;
     };
@@ -339,7 +351,7 @@ fn a_close_is_answered_although_a_request_follows_it() {
     wait_for("a held sync", LIMIT, || faults.has_held(1).then_some(()));
     let received = || server.metric("packets_received")?.parse::<u64>().ok();
     let before = received().expect("a number");
-    session.put(&get_data("/"));
+    put(&mut session);
     session.flush().expect("a connection");
     wait_for("a server that has read the request", LIMIT, || {
         (received()? > before).then_some(())
