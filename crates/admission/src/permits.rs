@@ -1,6 +1,6 @@
 //! Limit on requests in the pipeline (`globalOutstandingLimit`).
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Permits for requests in the pipeline. Each of these requests holds one permit until its reply.
 ///
@@ -11,6 +11,21 @@ use tokio::sync::Semaphore;
 pub struct Permits {
     semaphore: Semaphore,
     max: usize,
+}
+
+/// Permits that a waiter has received. Dropping them releases them.
+#[derive(Debug)]
+#[must_use]
+pub struct TakenPermits<'a>(Option<SemaphorePermit<'a>>);
+
+impl TakenPermits<'_> {
+    /// Leaves the permits to the requests of the caller, which must be released with
+    /// [`Permits::release`].
+    pub fn keep(self) {
+        if let Some(permits) = self.0 {
+            permits.forget();
+        }
+    }
 }
 
 impl Permits {
@@ -26,17 +41,15 @@ impl Permits {
     pub fn take_now(&self, count: u32) -> bool {
         self.semaphore
             .try_acquire_many(count)
-            .map(tokio::sync::SemaphorePermit::forget)
+            .map(SemaphorePermit::forget)
             .is_ok()
     }
 
     /// Waits for `count` permits. The oldest waiter is served first.
-    pub async fn take(&self, count: u32) {
+    pub async fn take(&self, count: u32) -> TakenPermits<'_> {
         // The semaphore is never closed, so an error cannot occur. After an error, the requests
         // would be submitted without permits, and only their count would be wrong.
-        if let Ok(permits) = self.semaphore.acquire_many(count).await {
-            permits.forget();
-        }
+        TakenPermits(self.semaphore.acquire_many(count).await.ok())
     }
 
     /// Releases permits.

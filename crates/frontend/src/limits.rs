@@ -63,6 +63,9 @@ pub const BATCH_REQUESTS_MAX: usize = 64;
 /// Time for a client to read a short answer to a four-letter word.
 pub const WORD_PATIENCE: Duration = Duration::from_secs(30);
 
+/// Time for a client to read until its connection has accepted the last record of TLS.
+pub const END_PATIENCE: Duration = WORD_PATIENCE;
+
 /// Number of bytes of a list of watches or ephemerals that are collected before the lock is
 /// released.
 pub const LISTED_BYTES: usize = 16 << 10;

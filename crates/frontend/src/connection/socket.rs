@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::ControlFlow;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use admission::limits::MEMORY_PATIENCE;
@@ -11,7 +11,7 @@ use admission::{Ledger, MemoryReservation};
 use bytes::BytesMut;
 use host::SharedConnection as _;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::connection::Connection;
 use crate::limits;
@@ -128,8 +128,55 @@ pub(crate) async fn flush_large<S: Stream>(
     }
 }
 
-/// Waits for `wanted`. Sends replies and events that are created meanwhile without delay. Returns
-/// `None` if the connection ends first.
+/// Completes `work`, which may wait for a client that does not read. A semaphore gives permits to its
+/// oldest waiter even if nobody polls this waiter, so `wanted` is polled too, and what it receives
+/// meanwhile is dropped: other connections may need it. Returns whether it was dropped.
+pub(crate) async fn give_back_during<R, T>(
+    work: impl Future<Output = R>,
+    mut wanted: Pin<&mut impl Future<Output = T>>,
+) -> (R, bool) {
+    let mut work = pin!(work);
+    let mut is_received = false;
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return (done, is_received),
+            _ = wanted.as_mut(), if !is_received => is_received = true,
+        }
+    }
+}
+
+/// Waits for a permit or a reservation, for which `ask` asks. Sends replies and events that are
+/// created meanwhile without delay. While the client does not read them, the connection holds
+/// nothing that others need. Returns `None` if the connection ends first.
+pub(crate) async fn obtain<S: Stream, F: Future>(
+    ledger: &Ledger,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    ask: impl Fn() -> F,
+) -> io::Result<Option<F::Output>> {
+    let mut wanted = pin!(ask());
+    loop {
+        tokio::select! {
+            found = &mut wanted => return Ok(Some(found)),
+            () = connection.wait_for_wake() => {}
+        }
+        if connection.is_closed() {
+            return Ok(None);
+        }
+        let flushing = flush(ledger, connection, socket);
+        let (flushed, is_dropped) = give_back_during(flushing, wanted.as_mut()).await;
+        if flushed?.is_break() {
+            return Ok(None);
+        }
+        if is_dropped {
+            wanted.set(ask());
+        }
+    }
+}
+
+/// Waits for `wanted`, which holds nothing that other connections need. Sends replies and events
+/// that are created meanwhile without delay. Returns `None` if the connection ends first.
 pub(crate) async fn run_while_flushing<S: Stream, T>(
     ledger: &Ledger,
     connection: &Connection,
@@ -180,10 +227,64 @@ pub(crate) async fn fill<S: Stream>(socket: &mut Socket<S>) -> io::Result<bool> 
     .await
 }
 
+/// Ends the stream. TLS sends a last record, for which a client that does not read gets a limited
+/// time.
+pub(crate) async fn shut_down<S: Stream>(socket: &mut Socket<S>) -> io::Result<()> {
+    timeout(limits::END_PATIENCE, socket.stream.shutdown()).await?
+}
+
 /// Resolves after the connection is closed. Consumes other wake-ups, so the caller must check the
 /// outbox again afterwards.
 pub(crate) async fn closed(connection: &Connection) {
     while !connection.is_closed() {
         connection.wait_for_wake().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::connection::outgoing::EventFrame;
+    use crate::start::tests::test_frontend;
+
+    #[tokio::test]
+    async fn a_connection_whose_client_does_not_read_holds_no_permit() {
+        let context = test_frontend().context;
+        let connection = context.connections.register(([127, 0, 0, 1], 1).into());
+        let connection = connection.unwrap();
+        let (mut theirs, ours) = duplex(8);
+        let mut socket = Socket {
+            stream: ours,
+            input: BytesMut::new(),
+            frame_reservation: None,
+        };
+        let semaphore = Semaphore::new(1);
+        let held = semaphore.acquire().await.unwrap();
+        let ledger = &context.requests.ledger;
+        let ask = || semaphore.acquire();
+        let mut obtaining = pin!(obtain(ledger, &connection, &mut socket, ask));
+        let mut is_waiting = async || {
+            tokio::select! {
+                biased;
+                _ = &mut obtaining => false,
+                () = std::future::ready(()) => true,
+            }
+        };
+        assert!(is_waiting().await);
+        connection.push_event(EventFrame::Short(&[7; 64]));
+        connection.wake();
+        assert!(is_waiting().await, "the client does not read");
+        drop(held);
+        assert!(is_waiting().await);
+        let other = semaphore.try_acquire();
+        drop(other.expect("a permit that the waiting connection has given back"));
+
+        let mut read = [0; 64];
+        let (obtained, received) = tokio::join!(obtaining, theirs.read_exact(&mut read));
+        assert!(matches!(obtained, Ok(Some(Ok(_)))));
+        received.unwrap();
     }
 }

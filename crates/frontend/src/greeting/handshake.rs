@@ -125,7 +125,7 @@ pub(crate) async fn connect(
     };
     if matches!(handshake, Handshake::New(new) if !new.is_local) {
         // The transaction that creates a session needs a permit.
-        ledger.permits.take(1).await;
+        ledger.permits.take(1).await.keep();
     }
     begin(context, connection, handshake)
 }

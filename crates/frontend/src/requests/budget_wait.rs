@@ -10,7 +10,7 @@ use host::SharedConnection as _;
 use proto::OpCode;
 
 use crate::connection::Connection;
-use crate::connection::socket::{Socket, Stream, fill, flush};
+use crate::connection::socket::{Socket, Stream, fill, flush, give_back_during};
 use crate::requests::budget_resources::shares_of;
 use crate::requests::context::RequestContext;
 use crate::{clock, limits};
@@ -143,8 +143,16 @@ async fn wait<S: Stream>(
         if !context.touch(connection) {
             connection.close();
         }
-        if connection.is_closed() || flush(&context.ledger, connection, socket).await?.is_break() {
+        if connection.is_closed() {
             return Ok(false);
+        }
+        let flushing = flush(&context.ledger, connection, socket);
+        let (flushed, is_paid) = give_back_during(flushing, paid.as_mut()).await;
+        if flushed?.is_break() {
+            return Ok(false);
+        }
+        if is_paid {
+            return Ok(true);
         }
         // This read also detects that the client has disconnected.
         let has_room = socket.input.len() < limits::READ_CHUNK_BYTES;

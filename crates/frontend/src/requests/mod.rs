@@ -6,5 +6,6 @@ mod budget_resources;
 mod budget_wait;
 pub(crate) mod context;
 pub(crate) mod dispatch;
+mod read_needs;
 pub(crate) mod request_throttle;
 pub(crate) mod task;

@@ -19,7 +19,9 @@ use metrics::audit::AuditLog;
 use proto::OpCode;
 
 use crate::connection::Connection;
-use crate::connection::socket::{Socket, Stream, fill, flush, run_while_flushing};
+use crate::connection::socket::{
+    Socket, Stream, fill, flush, give_back_during, run_while_flushing,
+};
 use crate::limits;
 use crate::requests::batch::Batch;
 use crate::requests::context::{ConnectionContext, RequestContext};
@@ -64,6 +66,17 @@ fn permits_needed(throttle: &RequestThrottle, batch: &Batch) -> usize {
     }
 }
 
+/// Takes the permits of the batch if all of them are available. Returns whether it has them.
+pub(crate) fn take_permits_now(ledger: &Ledger, batch: &mut Batch) -> bool {
+    let needed = permits_needed(&ledger.request_throttle, batch);
+    let places = u32::try_from(needed).unwrap_or(u32::MAX);
+    let is_taken = places == 0 || ledger.permits.take_now(places);
+    if is_taken {
+        batch.permits = needed;
+    }
+    is_taken
+}
+
 /// Acquires a pipeline permit for each request of the batch that needs a permit. Sends replies that
 /// are produced meanwhile without delay. Empties the batch if the connection ends first.
 pub(crate) async fn take_permits<S: Stream>(
@@ -85,18 +98,17 @@ pub(crate) async fn take_permits<S: Stream>(
         return Ok(());
     }
     let throttle = &ledger.request_throttle;
-    let needed = permits_needed(throttle, batch);
-    let places = u32::try_from(needed).unwrap_or(u32::MAX);
     if throttle.is_on && throttle.is_stopping() {
         tracing::debug!(peer = %connection.peer, session = %connection.session(), "the server is stopping, dropping a request");
         *batch = Batch::default();
         connection.close();
         return Ok(());
     }
-    if places == 0 || ledger.permits.take_now(places) {
-        batch.permits = needed;
+    if take_permits_now(ledger, batch) {
         return Ok(());
     }
+    let needed = permits_needed(throttle, batch);
+    let places = u32::try_from(needed).unwrap_or(u32::MAX);
     let waits_since = Instant::now();
     let is_waiting = throttle.wait();
     let waited = wait(ledger, metrics, connection, socket, batch, places).await?;
@@ -161,15 +173,23 @@ async fn wait<S: Stream>(
     metrics.request_throttle_wait_count.inc();
     let mut taken = pin!(ledger.permits.take(places));
     loop {
-        if flush(ledger, connection, socket).await?.is_break() {
+        let flushing = flush(ledger, connection, socket);
+        let (flushed, is_dropped) = give_back_during(flushing, taken.as_mut()).await;
+        if flushed?.is_break() {
             return Ok(WaitResult::Dropped);
+        }
+        if is_dropped {
+            taken.set(ledger.permits.take(places));
         }
         let has_room = socket.input.len() < limits::READ_CHUNK_BYTES;
         let looks_for_end = throttle.drops_closed && may_drop && is_open && has_room;
         let stalls = throttle.is_on.then_some(throttle.stall_time);
         tokio::select! {
             biased;
-            () = &mut taken => return Ok(WaitResult::Taken),
+            permits = &mut taken => {
+                permits.keep();
+                return Ok(WaitResult::Taken);
+            }
             () = connection.wait_for_wake() => {}
             read = fill(socket), if looks_for_end => is_open = read.unwrap_or(false),
             () = tokio::time::sleep(stalls.unwrap_or_default()), if stalls.is_some() => {

@@ -11,26 +11,26 @@ use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
 
-use admission::{Ledger, MemoryReservation};
+use admission::Ledger;
 use bytes::BytesMut;
 use host::SharedConnection as _;
-use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
 use crate::clock;
 use crate::connection::Connection;
 use crate::connection::open::OpenConnections;
 use crate::connection::socket::{
-    Socket, Stream, closed, fill, flush, flush_large, run_while_flushing, wait_until_reclaimed,
+    Socket, Stream, closed, fill, flush, flush_large, give_back_during, run_while_flushing,
+    shut_down, wait_until_reclaimed,
 };
 use crate::greeting::{handshake, words};
 use crate::login::sasl;
-use crate::requests::answer::ReadPermits;
 use crate::requests::batch::{Batch, decode_batch, long_frame_bytes};
 use crate::requests::budget_resources::count_if_due;
 use crate::requests::budget_wait::pay_for_next_frames;
 use crate::requests::context::{ConnectionContext, RequestContext};
 use crate::requests::dispatch::{self, Resume};
+use crate::requests::read_needs::{HeldForRead, ReadNeeds, take_with_permits};
 use crate::requests::request_throttle::{release, take_permits};
 
 /// Serves a connection until it ends, and then removes it.
@@ -190,8 +190,8 @@ async fn handle_input<S: Stream>(
             let Some(bytes) = batch.waits_for_room else {
                 return Ok(ControlFlow::Continue(()));
             };
-            let found = ledger.large_requests.room.take(bytes);
-            room = Box::pin(wait_while_serving(context, connection, socket, found)).await?;
+            let ask = || ledger.large_requests.room.take(bytes);
+            room = Box::pin(wait_while_serving(context, connection, socket, ask)).await?;
             if room.is_none() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -258,24 +258,20 @@ async fn handle<S: Stream>(
     batch: &mut Batch,
 ) -> io::Result<ControlFlow<()>> {
     let ledger = &context.ledger;
-    let mut room: Option<MemoryReservation> = None;
-    let mut turn = None;
+    let (mut needs, mut held) = (ReadNeeds::default(), HeldForRead::default());
     loop {
-        let permits = ReadPermits {
-            room: room.as_ref().map(|room| room.bytes),
-            is_slow: turn.is_some(),
-        };
         let now_ms = clock::monotonic_ms();
+        let permits = held.permits();
         let next = dispatch::handle_batch(context, connection, batch, now_ms, permits);
-        drop(turn.take());
+        let HeldForRead { room, .. } = std::mem::take(&mut held);
         let is_done = batch.is_empty() && !connection.has_deferred();
         if !is_done {
             // The permits are returned because the client may read slowly and other connections
             // need them.
             release(&ledger.permits, batch);
         }
-        // A reply that is both long and slow needs the memory and the permit at the same time.
-        let used = room.take_if(|_| next != Resume::SlowReadTurn);
+        // A long reply that still lacks its turn has not been produced.
+        let used = room.filter(|_| next != Resume::SlowReadTurn);
         // Boxed because most connections never reach this call, and all would otherwise contain the
         // memory for it.
         let flushed = match used {
@@ -286,14 +282,6 @@ async fn handle<S: Stream>(
             return Ok(flushed);
         }
         match next {
-            Resume::Continue | Resume::SlowReadTurn | Resume::Close => {}
-            Resume::ReplyMemory(bytes) => {
-                let found = ledger.large_replies.take(bytes);
-                room = Box::pin(run_while_flushing(ledger, connection, socket, found)).await?;
-                if room.is_none() {
-                    return Ok(ControlFlow::Break(()));
-                }
-            }
             Resume::Wait => wait_for_core(ledger, connection, socket).await?,
             Resume::SaslToken => {
                 let settings = &context.settings;
@@ -305,17 +293,20 @@ async fn handle<S: Stream>(
                     return Ok(ControlFlow::Break(()));
                 }
             }
+            _ => {}
         }
         if connection.is_closed() {
             return Ok(ControlFlow::Break(()));
         }
-        take_permits(context, connection, socket, batch).await?;
-        if next == Resume::SlowReadTurn {
-            let found = context.slow_reads.acquire();
-            turn = Box::pin(run_while_flushing(ledger, connection, socket, found)).await?;
-            if turn.is_none() {
+        needs = needs.after(next);
+        if needs == ReadNeeds::default() {
+            take_permits(context, connection, socket, batch).await?;
+        } else {
+            let taken = Box::pin(take_with_permits(needs, context, connection, socket, batch));
+            let Some(taken) = taken.await? else {
                 return Ok(ControlFlow::Break(()));
-            }
+            };
+            held = taken;
         }
     }
 }
@@ -333,31 +324,36 @@ async fn serve_deferred<S: Stream>(
     handle(context, connection, socket, &mut Batch::default()).await
 }
 
-/// Waits for a memory reservation for another request, and meanwhile handles the requests that the
+/// Waits for a memory reservation for another request, for which `ask` asks, and meanwhile handles the requests that the
 /// core defers to this task. Requests on this connection and others may hold all the memory.
-/// Without this handling, all of them would wait for each other. Returns `None` if the connection
-/// ends first.
-async fn wait_while_serving<S: Stream, T>(
+/// Without this handling, all of them would wait for each other. While the client does not read, the
+/// connection gives back a reservation that it receives. Returns `None` if the connection ends
+/// first.
+async fn wait_while_serving<S: Stream, F: Future>(
     context: &RequestContext,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
-    wanted: impl Future<Output = T>,
-) -> io::Result<Option<T>> {
-    let mut wanted = pin!(wanted);
+    ask: impl Fn() -> F,
+) -> io::Result<Option<F::Output>> {
+    let mut wanted = pin!(ask());
     loop {
-        if serve_deferred(context, connection, socket)
-            .await?
-            .is_break()
-        {
+        let serving = async {
+            if flush(&context.ledger, connection, socket).await?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            serve_deferred(context, connection, socket).await
+        };
+        let (served, is_dropped): (io::Result<_>, _) =
+            give_back_during(serving, wanted.as_mut()).await;
+        if served?.is_break() || connection.is_closed() {
             return Ok(None);
+        }
+        if is_dropped {
+            wanted.set(ask());
         }
         tokio::select! {
             found = &mut wanted => return Ok(Some(found)),
             () = connection.wait_for_wake() => {}
-        }
-        let ledger = &context.ledger;
-        if connection.is_closed() || flush(ledger, connection, socket).await?.is_break() {
-            return Ok(None);
         }
     }
 }
@@ -375,8 +371,8 @@ async fn reserve_frame<S: Stream>(
     };
     if socket.frame_reservation.is_none() {
         // Boxed because most connections never reach this call.
-        let found = context.ledger.large_frames.take(bytes);
-        let found = Box::pin(wait_while_serving(context, connection, socket, found)).await?;
+        let ask = || context.ledger.large_frames.take(bytes);
+        let found = Box::pin(wait_while_serving(context, connection, socket, ask)).await?;
         let Some(room) = found else {
             return Ok(false);
         };
@@ -412,5 +408,5 @@ async fn flush_and_end<S: Stream>(
 ) -> io::Result<()> {
     let _ = flush(ledger, connection, socket).await?;
     connections.forget(connection);
-    socket.stream.shutdown().await
+    shut_down(socket).await
 }
