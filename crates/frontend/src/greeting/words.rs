@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::connection::Connection;
 use crate::connection::open::OpenConnections;
-use crate::connection::socket::{Socket, Stream, fill};
+use crate::connection::socket::{Socket, Stream, fill, shut_down};
 use crate::limits;
 use crate::view::LiveView;
 
@@ -115,8 +115,13 @@ async fn write_long<S: Stream>(
     socket: &mut Socket<S>,
     text: &str,
 ) -> io::Result<()> {
+    let writing = async {
+        socket.stream.write_all(text.as_bytes()).await?;
+        // TLS buffers bytes that the socket did not accept.
+        socket.stream.flush().await
+    };
     tokio::select! {
-        written = socket.stream.write_all(text.as_bytes()) => written,
+        written = writing => written,
         () = large_replies.needed_by_others(text.len(), Duration::ZERO, sleep) => {
             log_limiter::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word while other clients wait for memory, closing connection");
             Err(io::ErrorKind::TimedOut.into())
@@ -134,11 +139,13 @@ async fn end<S: Stream>(
     // The client is removed before the shutdown, because a client that sees the end may immediately
     // query the number of connections.
     connections.forget(connection);
-    socket.stream.shutdown().await
+    shut_down(socket).await
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::BytesMut;
+    use tokio::io::BufStream;
     use tokio::time::Instant;
 
     use super::*;
@@ -159,5 +166,30 @@ mod tests {
         assert_eq!(context.requests.registry.len(), 0);
         tokio::time::resume();
         drop(theirs);
+    }
+
+    /// TLS buffers bytes in the same way.
+    #[tokio::test]
+    async fn an_answer_in_the_buffer_of_a_stream_is_not_written_yet() {
+        let connections = &test_frontend().context.connections;
+        let peer = ([127, 0, 0, 1], 1).into();
+        let connection = connections.register(peer).unwrap();
+        let (_theirs, ours) = tokio::io::duplex(64);
+        let mut socket = Socket {
+            stream: BufStream::with_capacity(64, 4096, ours),
+            input: BytesMut::new(),
+            frame_reservation: None,
+        };
+        let budget = MemoryBudget::new(1000);
+        let _reservation = budget.take(1000).await;
+        let other = budget.clone();
+        let waiting = tokio::spawn(async move { other.take(1).await });
+        tokio::time::pause();
+        let text = "x".repeat(1000);
+        let written = write_long(&budget, &connection, &mut socket, &text).await;
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let ended = shut_down(&mut socket).await;
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        waiting.abort();
     }
 }
