@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 use tests::{Missing, RegisterClient, register_program};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
 
 use super::{CALLS, KEYS, Place, Register, TOP, name};
 use crate::history::Event;
 use crate::verdict::Verdict;
-use crate::workload::caller::{Caller, Outcome};
+use crate::workload::caller::{CALL_LIMIT, Caller, Outcome};
 use crate::workload::steps::scratch;
 use crate::workload::{Context, Work, Workload};
 
@@ -195,7 +196,7 @@ impl Client {
         if self.session.is_none() {
             let addresses = self.caller.context().members.join(",");
             let started = Session::start(&self.program, &addresses);
-            let started = tokio::time::timeout(START_LIMIT, started).await;
+            let started = timeout(START_LIMIT, started).await;
             self.session = started.ok().flatten();
             if self.session.is_none() {
                 tokio::time::sleep(PAUSE).await;
@@ -224,9 +225,12 @@ impl Client {
     async fn create(&mut self) {
         for key in 0..KEYS {
             let line = format!("create {} 0", self.current(key).path);
-            if let Some(session) = &mut self.session {
-                session.call(&line).await.ok();
-            }
+            let Some(mut session) = self.session.take() else {
+                return;
+            };
+            // Without an answer in time, the client program ends: its reply may still arrive.
+            let called = timeout(CALL_LIMIT, session.call(&line)).await;
+            self.session = called.is_ok().then_some(session);
         }
     }
 
