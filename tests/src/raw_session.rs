@@ -162,11 +162,16 @@ impl RawSession {
     /// Queues a request, which is sent with the next [`take`](Self::take) or
     /// [`flush`](Self::flush).
     pub fn put(&mut self, request: &Request) {
+        let xid = self.next_xid;
+        self.next_xid += 1;
+        self.put_with_xid(xid, request);
+    }
+
+    /// Queues a request with this xid, which other requests may have as well.
+    pub fn put_with_xid(&mut self, xid: i32, request: &Request) {
         let mut record = Vec::new();
         request.encode(&mut record).expect("a request of a client");
-        let xid = Xid(self.next_xid);
-        self.next_xid += 1;
-        self.put_record(xid, request.op(), &record);
+        self.put_record(Xid(xid), request.op(), &record);
     }
 
     /// Queues a request with a record that may be invalid.

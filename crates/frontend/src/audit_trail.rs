@@ -15,10 +15,12 @@ use replica::{Applied, ClientRequest, Ticket, UNDECODABLE};
 
 use crate::connection::Connection;
 
-/// Audited requests of this server's clients that are in progress.
+/// Requests of this server's clients that are in progress and whose operation is audited.
 ///
 /// They are kept here and not in the connections, because a request is executed and needs its audit
-/// line even if its client disconnects meanwhile.
+/// line even if its client disconnects meanwhile. Clients choose the cxids, which may be equal.
+/// Requests without a line are therefore kept, too: otherwise the result of such a request would be
+/// the result of the next request with the same cxid.
 pub struct AuditTrail {
     log: Arc<AuditLog>,
     audited: HashMap<Ticket, VecDeque<AuditedInProgress>>,
@@ -30,7 +32,8 @@ struct AuditedInProgress {
     cxid: i32,
     op: OpCode,
     caller: Caller,
-    audited: AuditedRequest,
+    /// Data for the line. `None` if the request does not cause a line.
+    audited: Option<AuditedRequest>,
 }
 
 impl AuditTrail {
@@ -46,18 +49,19 @@ impl AuditTrail {
     /// Records requests of one client that are about to be ordered or forwarded.
     pub fn note_requests(&mut self, ip: IpAddr, requests: &[ClientRequest]) {
         for request in requests {
-            let Some(audited) = AuditedRequest::of(&request.request) else {
+            let op = request.request.op();
+            if op.audited_as().is_none() {
                 continue;
-            };
+            }
             let in_progress = AuditedInProgress {
                 cxid: request.cxid,
-                op: request.request.op(),
+                op,
                 caller: Caller {
                     session: request.session,
                     identities: request.identities.clone(),
                     ip,
                 },
-                audited,
+                audited: AuditedRequest::of(&request.request),
             };
             let queue = self.audited.entry(request.ticket).or_default();
             queue.push_back(in_progress);
@@ -84,9 +88,11 @@ impl AuditTrail {
             return;
         };
         // Earlier requests were not executed, because the leader skipped them.
-        if let Some(found) = queue.drain(..=at).next_back() {
-            let (caller, audited) = (&found.caller, &found.audited);
-            lines_of(caller, audited, &record.txn, outcome, &mut self.lines);
+        if let Some(found) = queue.drain(..=at).next_back()
+            && let Some(audited) = &found.audited
+        {
+            let (caller, txn) = (&found.caller, &record.txn);
+            lines_of(caller, audited, txn, outcome, &mut self.lines);
         }
         if queue.is_empty() {
             self.audited.remove(&ticket);

@@ -2,12 +2,14 @@
 
 use std::fs;
 
-use proto::OpCode;
-use proto::request::{Request, flags};
-use tests::requests::{create, set_data};
+use proto::request::{Request, SetAclRequest, WriteRequest, flags};
+use proto::{Acl, OpCode};
+use tests::ensemble::{EnsembleBuilder, Role};
+use tests::requests::{create, set_acl, set_data};
 use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip, wait_for};
 
 use crate::log::{Ask, AuditLog};
+use crate::roles::session_at;
 
 fn audited() -> ServerBuilder {
     ServerBuilder::new(Flavour::under_test()).setting("audit.enable", "true")
@@ -77,6 +79,50 @@ fn undecodable_requests_are_audited_as_in_java() {
     assert_eq!(count(&log, "\toperation=multiOperation\tresult=failure"), 1);
     assert_eq!(count(&log, "\toperation=reconfig\tresult=failure"), 1);
     assert_eq!(log.all().len(), 5, "{:#?}", log.all());
+}
+
+/// A refused request without a line must not cause the line of a later request. Java does not write
+/// a line for unknown flags or for a missing ACL either.
+#[test]
+fn a_change_is_audited_if_a_refused_request_has_the_same_xid() {
+    let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3]).setting("audit.enable", "true");
+    let Some(ensemble) = or_skip("audit", builder.start()) else {
+        return;
+    };
+    let leader = ensemble.wait_until_all_serve();
+    for id in [leader, ensemble.in_role(Role::Follower)[0]] {
+        let path = format!("/of-{id}");
+        let no_list = WriteRequest::SetAcl(SetAclRequest {
+            path: Some((*path).into()),
+            acl: None,
+            version: -1,
+        });
+        let requests = [
+            create(&path, "", 99),
+            create(&path, "", flags::PERSISTENT),
+            no_list,
+            set_acl(&path, &[Acl::open()], -1),
+        ];
+        let mut session = session_at(&ensemble, id);
+        for request in requests {
+            session.put_with_xid(7, &request.request());
+        }
+        let errors = [(); 4].map(|()| session.take().expect("an answer").err);
+        assert_eq!(errors, [-8, 0, -114, 0]);
+        let line = |end| {
+            format!(
+                "<TIME> INFO o.a.z.a.Slf4jAuditLogger: session=<SESSION>\tuser=127.0.0.1\t\
+                 ip=127.0.0.1\t{end}"
+            )
+        };
+        let created =
+            format!("operation=create\tznode={path}\tznode_type=persistent\tresult=success");
+        let list_set =
+            format!("operation=setAcl\tznode={path}\tacl=world:anyone:cdrwa\tresult=success");
+        let mut log = AuditLog::of(ensemble.member(id).home());
+        log.skip(1);
+        log.expect(&path, &[line(created), line(list_set)]);
+    }
 }
 
 /// The last line before the end is in the file, like all earlier ones.
