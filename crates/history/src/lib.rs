@@ -50,7 +50,7 @@ pub use limits::{FORMAT, ORIGINS_MAX, PAGE_RESULTS_MAX, Shape};
 pub use proto::position::{Position, parse_zxid};
 pub use query::{
     Blame, ChildBlame, Difference, DifferenceKind, FeedMemory, FeedPage, HistoryQuery, KnownOrigin,
-    Origins, Page, TreeEntry,
+    Origins, Page, PathPosition, TreeEntry,
 };
 pub use reading::read::{Extent, Hole, Moment, Reader};
 pub use reading::view::{ClientPatience, CostLimit};

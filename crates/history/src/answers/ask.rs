@@ -336,7 +336,7 @@ fn blame(
     let blame = reader.blame(path, after, parameters.limit()?, viewer)?;
     Ok(json!({
         "results": [json::blame(&blame)],
-        "next": blame.next,
+        "next": blame.next.map(String::from),
         "extent": json::extent(&reader.extent(), reader.filter()),
     }))
 }
@@ -377,7 +377,7 @@ fn tree(
     Ok(json!({
         "at": hex(at.0),
         "results": results.collect::<Vec<_>>(),
-        "next": page.next,
+        "next": page.next.map(String::from),
         "hidden": page.hidden,
         "extent": json::extent(&page.extent, reader.filter()),
     }))
@@ -401,7 +401,7 @@ fn diff(
         "from": hex(from.0),
         "to": hex(to.0),
         "results": page.results.iter().map(json::difference).collect::<Vec<_>>(),
-        "next": page.next,
+        "next": page.next.map(String::from),
         "hidden": page.hidden,
         "extent": json::extent(&page.extent, reader.filter()),
     }))

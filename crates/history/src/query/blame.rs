@@ -5,6 +5,7 @@ use proto::position::Position;
 use crate::error::{HistoryError, Result};
 use crate::index::postings::{kinds, path_key};
 use crate::limits::PAGE_RESULTS_MAX;
+use crate::query::resume::PathPosition;
 use crate::query::scan::SubtreeCursor;
 use crate::reading::read::Reader;
 use crate::reading::view::HistoryView;
@@ -25,8 +26,8 @@ pub struct Blame {
     pub deleted: Option<ExportedChange>,
     /// Current children of the znode, and deleted children whose last change is known.
     pub children: Vec<ChildBlame>,
-    /// Name of the child after which the next page begins; `None` on the last page.
-    pub next: Option<String>,
+    /// Child after which the next page begins; `None` on the last page.
+    pub next: Option<PathPosition>,
 }
 
 /// The last change to a child.
@@ -147,11 +148,11 @@ impl HistoryView {
             _ => format!("{path}/"),
         };
         let mut behind = match after {
-            Some(name) => format!("{prefix}{name}"),
+            Some(name) => self.path_of_position(&prefix, name, permissions)?,
             None => path.to_owned(),
         };
         let mut paths = SubtreeCursor::new(self, path, Some(&behind));
-        let mut passed = None;
+        let mut passed = None::<String>;
         while let Some((found, _)) = paths.next()? {
             let Some(rest) = found.strip_prefix(&prefix) else {
                 continue;
@@ -162,11 +163,14 @@ impl HistoryView {
                 paths = SubtreeCursor::new(self, path, Some(&behind));
                 continue;
             }
-            if blame.children.len() == limit || passed.is_some() && self.is_spent()? {
-                blame.next = passed;
+            if let Some(passed) = &passed
+                && (blame.children.len() == limit || self.is_spent()?)
+            {
+                let name = &passed[prefix.len()..];
+                blame.next = Some(self.position_after(passed, name, permissions)?);
                 return Ok(());
             }
-            passed = Some(rest.to_owned());
+            passed = Some(found.clone());
             let now = self.znode(&found, Position::after(self.head))?;
             if now.is_some() && !self.may_see_now(&found, permissions)? {
                 continue;

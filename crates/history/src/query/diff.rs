@@ -5,6 +5,7 @@ use proto::position::Position;
 use crate::error::{HistoryError, Result};
 use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
 use crate::query::list::Page;
+use crate::query::resume::PathPosition;
 use crate::query::scan::SubtreeCursor;
 use crate::reading::read::{Moment, Reader};
 use crate::reading::viewer::{PastAcl, Viewer, ViewerPermissions};
@@ -67,7 +68,7 @@ impl Reader {
         after: Option<&str>,
         limit: usize,
         viewer: &Viewer<'_>,
-    ) -> Result<Page<Difference, String>> {
+    ) -> Result<Page<Difference, PathPosition>> {
         filter::check(path)?;
         let (history_view, permissions) = (self.history_view(), ViewerPermissions::new(viewer));
         let (from, to) = (history_view.zxid_at(from)?, history_view.zxid_at(to)?);
@@ -76,25 +77,28 @@ impl Reader {
         let between = history_view.first_block_from(from.min(to).0)
             ..=history_view.last_block_at(from.max(to).0);
         let limit = limit.clamp(1, PAGE_RESULTS_MAX);
+        let after = after.map(|after| history_view.path_of_position("", after, &permissions));
+        let after = after.transpose()?;
         let mut page = Page {
             results: Vec::new(),
             next: None,
             hidden: 0,
             extent: history_view.extent(),
         };
-        let mut paths = SubtreeCursor::new(&history_view, path, after);
-        let (mut bytes, mut last) = (0, None);
-        for number in 0..PATHS_MAX {
-            let Some((found, postings)) = paths.next()? else {
-                break;
-            };
+        let mut paths = SubtreeCursor::new(&history_view, path, after.as_deref());
+        let (mut bytes, mut visited, mut last) = (0, 0, None::<String>);
+        while let Some((found, postings)) = paths.next()? {
             let count = page.results.len() as u64 + page.hidden;
             let is_full = page.results.len() >= limit || count >= PAGE_RESULTS_MAX as u64;
-            if is_full || bytes >= PAGE_BYTES_MAX || number > 0 && history_view.is_spent()? {
-                page.next = last;
-                return Ok(page);
+            let is_full = is_full || bytes >= PAGE_BYTES_MAX || visited == PATHS_MAX;
+            if let Some(last) = &last
+                && (is_full || history_view.is_spent()?)
+            {
+                page.next = Some(history_view.position_after(last, last, &permissions)?);
+                break;
             }
             last = Some(found.clone());
+            visited += 1;
             let is_touched = postings.iter().any(|at| between.contains(&at.block));
             if eras.0 == eras.1 && !is_touched {
                 continue;
@@ -133,10 +137,6 @@ impl Reader {
             bytes += znodes.map(prost::Message::encoded_len).sum::<usize>();
             page.results.push(difference);
         }
-        page.next = match paths.next()? {
-            Some(_) => last,
-            None => None,
-        };
         Ok(page)
     }
 }

@@ -6,6 +6,7 @@ mod feed;
 mod list;
 mod memory;
 mod origins;
+mod resume;
 mod scan;
 mod tree;
 
@@ -15,4 +16,5 @@ pub use feed::FeedPage;
 pub use list::{HistoryQuery, Page};
 pub use memory::FeedMemory;
 pub use origins::{KnownOrigin, Origins};
+pub use resume::PathPosition;
 pub use tree::TreeEntry;

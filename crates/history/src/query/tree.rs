@@ -6,6 +6,7 @@ use proto::position::Position;
 use crate::error::{HistoryError, Result};
 use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
 use crate::query::list::Page;
+use crate::query::resume::PathPosition;
 use crate::query::scan::SubtreeCursor;
 use crate::reading::read::{Moment, Reader};
 use crate::reading::viewer::{PastAcl, Viewer, ViewerPermissions};
@@ -39,31 +40,34 @@ impl Reader {
         after: Option<&str>,
         limit: usize,
         viewer: &Viewer<'_>,
-    ) -> Result<Page<TreeEntry, String>> {
+    ) -> Result<Page<TreeEntry, PathPosition>> {
         filter::check(path)?;
         let (history_view, permissions) = (self.history_view(), ViewerPermissions::new(viewer));
         let zxid = history_view.zxid_at(moment)?;
         let era = history_view.eras[history_view.era_of(zxid)?].clone();
         let limit = limit.clamp(1, PAGE_RESULTS_MAX);
-        let mut paths = SubtreeCursor::new(&history_view, path, after);
+        let after = after.map(|after| history_view.path_of_position("", after, &permissions));
+        let after = after.transpose()?;
+        let mut paths = SubtreeCursor::new(&history_view, path, after.as_deref());
         let mut page = Page {
             results: Vec::new(),
             next: None,
             hidden: 0,
             extent: history_view.extent(),
         };
-        let (mut bytes, mut last) = (0, None);
-        for number in 0..PATHS_MAX {
-            let Some((found, postings)) = paths.next()? else {
-                break;
-            };
+        let (mut bytes, mut visited, mut last) = (0, 0, None::<String>);
+        while let Some((found, postings)) = paths.next()? {
             let count = page.results.len() as u64 + page.hidden;
             let is_full = page.results.len() >= limit || count >= PAGE_RESULTS_MAX as u64;
-            if is_full || bytes >= PAGE_BYTES_MAX || number > 0 && history_view.is_spent()? {
-                page.next = last;
-                return Ok(page);
+            let is_full = is_full || bytes >= PAGE_BYTES_MAX || visited == PATHS_MAX;
+            if let Some(last) = &last
+                && (is_full || history_view.is_spent()?)
+            {
+                page.next = Some(history_view.position_after(last, last, &permissions)?);
+                break;
             }
             last = Some(found.clone());
+            visited += 1;
             let Some(znode) =
                 history_view.znode_of(&found, Position::after(zxid), &era, &postings)?
             else {
@@ -80,10 +84,6 @@ impl Reader {
             let znode = permissions.shown(&found, znode);
             page.results.push(TreeEntry { path: found, znode });
         }
-        page.next = match paths.next()? {
-            Some(_) => last,
-            None => None,
-        };
         Ok(page)
     }
 }

@@ -263,7 +263,7 @@ impl Asking<'_> {
 
     fn tree(&mut self) {
         let (path, zxid, limit) = (self.path(), self.zxid(), self.random.usize(1..200));
-        let (mut found, mut after) = (Vec::new(), None);
+        let (mut found, mut after) = (Vec::new(), None::<String>);
         loop {
             let moment = Moment::Zxid(Zxid(zxid));
             let page = self
@@ -276,7 +276,7 @@ impl Asking<'_> {
                     .map(|entry| (entry.path, plain_znode(&entry.znode))),
             );
             match page.next {
-                Some(next) => after = Some(next),
+                Some(next) => after = Some(next.into()),
                 None => break,
             }
         }
@@ -295,7 +295,7 @@ impl Asking<'_> {
         let (path, from, to) = (self.path(), self.zxid(), self.zxid());
         let limit = self.random.usize(1..100);
         let (begin, end) = (Moment::Zxid(Zxid(from)), Moment::Zxid(Zxid(to)));
-        let (mut found, mut after) = (BTreeMap::new(), None);
+        let (mut found, mut after) = (BTreeMap::new(), None::<String>);
         loop {
             let page = self
                 .reader
@@ -310,7 +310,7 @@ impl Asking<'_> {
                 assert!(found.insert(one.path, states).is_none());
             }
             match page.next {
-                Some(next) => after = Some(next),
+                Some(next) => after = Some(next.into()),
                 None => break,
             }
         }

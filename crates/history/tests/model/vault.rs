@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use proto::{Id, StatPersisted, Zxid};
-use zoarium_history::{Baseline, HistoryError, HistoryQuery, Index, Moment, Position, SnapshotAt};
+use zoarium_history::{
+    Baseline, ClientPatience, CostLimit, HistoryError, HistoryQuery, Index, Moment, Position,
+    SnapshotAt,
+};
 
 use crate::generate::{Generator, Made};
 use crate::plain::start_zxid;
@@ -187,5 +190,97 @@ fn only_administrators_see_the_origin_of_a_change() {
         assert_eq!(reader.history(&query, &viewer).is_ok(), is_shown);
         let after = Position::after(Zxid(start));
         assert_eq!(reader.feed(&query, after, &viewer).is_ok(), is_shown);
+    }
+}
+
+/// Creates a history with these znodes below `/`, each of which is then set once.
+fn set_once(dir: &Path, znodes: &[(&str, &str)]) -> Index {
+    use proto::txn::Txn;
+    let mut made = of_vault(&vec![set(1); znodes.len()]);
+    let mut baseline = Baseline::new(&settings(dir)).unwrap();
+    let stat = StatPersisted::default();
+    for (number, scheme) in [(7, OPEN), (8, PRIVATE)] {
+        baseline.acl(number, &acl(scheme));
+    }
+    baseline.znode("/", None, 7, &stat).unwrap();
+    for ((name, scheme), (record, _)) in znodes.iter().zip(&mut made) {
+        let number = if *scheme == OPEN { 7 } else { 8 };
+        baseline.znode(name, Some(b"old"), number, &stat).unwrap();
+        if let Txn::SetData(txn) = &mut record.txn {
+            txn.path = (*name).into();
+        }
+    }
+    let at = SnapshotAt {
+        zxid: Zxid(start_zxid(&made)),
+        covers: None,
+    };
+    let mut index = Index::create(settings(dir), baseline, at).unwrap();
+    append_rest(&mut index, &made);
+    index
+}
+
+/// Returns the paths on a page, and the position of the next page.
+type Question<'a> = &'a dyn Fn(Option<&str>) -> Result<PathPage, HistoryError>;
+type PathPage = (Vec<String>, Option<String>);
+
+/// Pages may end at a znode that the viewer may not see, and the viewer chooses where a page
+/// begins.
+#[test]
+fn the_positions_of_pages_do_not_reveal_hidden_znodes() {
+    let dir = tempfile::tempdir().unwrap();
+    let znodes = [
+        ("/a", OPEN),
+        ("/secret-1", PRIVATE),
+        ("/secret-2", PRIVATE),
+        ("/z", OPEN),
+    ];
+    let index = set_once(dir.path(), &znodes);
+    let site = Site::new();
+    let nobody = site.client(&[]);
+    let now = index.head();
+    let (begin, end) = (Moment::Zxid(Zxid(now.0 - 4)), Moment::Zxid(now));
+    // Each page ends after one path.
+    let reader = index.reader();
+    let reader = reader.within(CostLimit::new(|| ClientPatience::Spent));
+    let tree = |after: Option<&str>| {
+        let page = reader.tree_at("/", end, after, 9, &nobody)?;
+        let paths: Vec<String> = page.results.into_iter().map(|one| one.path).collect();
+        Ok((paths, page.next.map(String::from)))
+    };
+    let diff = |after: Option<&str>| {
+        let page = reader.diff("/", begin, end, after, 9, &nobody)?;
+        let paths: Vec<String> = page.results.into_iter().map(|one| one.path).collect();
+        Ok((paths, page.next.map(String::from)))
+    };
+    let blame = |after: Option<&str>| {
+        let page = reader.blame("/", after, 9, &nobody)?;
+        let paths = page
+            .children
+            .into_iter()
+            .map(|one| format!("/{}", one.name));
+        Ok((paths.collect(), page.next.map(String::from)))
+    };
+    let questions: [(Question<'_>, &str); 3] = [(&tree, "/"), (&diff, "/"), (&blame, "")];
+    for (question, prefix) in questions {
+        let (mut found, mut positions) = (Vec::new(), Vec::new());
+        loop {
+            let after = positions.last().map(String::as_str);
+            let (paths, next) = question(after).unwrap();
+            found.extend(paths);
+            let Some(next) = next else { break };
+            positions.push(next);
+        }
+        found.retain(|path| path != "/");
+        assert_eq!(found, ["/a", "/z"]);
+        assert!(positions.contains(&format!("{prefix}a")), "{positions:?}");
+        let revealed = positions.iter().find(|next| next.contains("secret"));
+        assert_eq!(revealed, None);
+        // The number of hidden results after a guess would reveal names letter by letter.
+        for guess in ["secret-1", "secret-", "s"] {
+            let refused = question(Some(&format!("{prefix}{guess}"))).unwrap_err();
+            assert!(matches!(refused, HistoryError::NoPermission { .. }));
+        }
+        let forged = question(Some("//00ff")).unwrap_err();
+        assert!(matches!(forged, HistoryError::BadPath { .. }));
     }
 }
