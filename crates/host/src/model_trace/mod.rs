@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use proto::txn::TxnRecord;
 use proto::{Sid, Zxid};
 use replica::elections::{ElectionEffect, ElectionInput};
-use replica::{Effect, Epochs, Input, LeaderEvent, Note};
+use replica::{Effect, Epochs, Input, Note};
 use storage::{Disk, StorageError, io_error, list_snapshots};
 
 use crate::Started;
@@ -152,22 +152,12 @@ impl ReplicaTrace {
         })))
     }
 
-    /// Adds the facts about an input before the replica handles it.
-    pub fn input(&mut self, input: &Input) {
-        let tree = match input {
-            Input::Election(ElectionInput::Closed { connection }) => {
-                self.connections.remove(&connection.0);
-                None
-            }
-            Input::Reloaded { tree, .. } => tree.as_ref(),
-            Input::Leader {
-                event: LeaderEvent::SnapshotReceived(tree),
-                ..
-            } => Some(tree),
-            _ => None,
-        };
-        if let Some(tree) = tree {
-            self.end = tree.last_zxid();
+    /// Adds the facts about an input before the replica handles it. `end` is the last transaction of
+    /// the tree.
+    pub fn input(&mut self, input: &Input, end: Zxid) {
+        self.end = end;
+        if let Input::Election(ElectionInput::Closed { connection }) = input {
+            self.connections.remove(&connection.0);
         }
         let sender = |connection| self.connections.get(&connection).copied();
         Fact::of_input(input, sender, |fact| self.trace.add(fact));

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use proto::Zxid;
-use replica::{Applied, Effect, Host, Input, Note, Ticket};
+use replica::{Applied, Effect, Host, Input, Note, State as _, Ticket};
 use tree::Tree;
 
 use super::ReplicaTrace;
@@ -22,9 +22,12 @@ impl<H> Traced<H> {
     }
 
     /// Adds an input. Called before the replica handles it.
-    pub fn note_input(&mut self, input: &Input) {
+    pub fn note_input(&mut self, input: &Input, state: &H::State)
+    where
+        H: Host,
+    {
         if let Some(trace) = &mut self.trace {
-            trace.input(input);
+            trace.input(input, state.tree().last_zxid());
         }
     }
 }

@@ -177,7 +177,7 @@ impl CoreThread {
     }
 
     fn handle(&mut self, input: Input) {
-        self.host.note_input(&input);
+        self.host.note_input(&input, &self.state);
         self.with_replica(|replica, turn| replica.handle(input, turn));
     }
 
@@ -193,7 +193,7 @@ impl CoreThread {
 
     fn sync_due(&mut self) {
         while let Some(input) = self.host.sync_due() {
-            self.host.note_input(&input);
+            self.host.note_input(&input, &self.state);
             self.step(|replica, turn| replica.handle(input, turn));
         }
     }
