@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use metrics::audit::{
-    AuditLog, AuditedRequest, Caller, Line, line_of_undecodable, lines_of, lines_of_close,
+    AuditLog, AuditedRequest, Caller, LineGroup, line_of_undecodable, lines_of, lines_of_close,
 };
 use proto::txn::Txn;
 use proto::{ErrorCode, OpCode};
@@ -25,7 +25,7 @@ pub struct AuditTrail {
     log: Arc<AuditLog>,
     audited: HashMap<Ticket, VecDeque<AuditedInProgress>>,
     /// Lines created while the tree is locked.
-    lines: Vec<Line>,
+    lines: Vec<LineGroup>,
 }
 
 struct AuditedInProgress {
@@ -73,7 +73,8 @@ impl AuditTrail {
         let (record, outcome) = (applied.record, applied.outcome);
         if let Txn::CloseSession { paths } = &record.txn {
             let (user, session) = (self.log.server_user(), record.header.session);
-            lines_of_close(user, session, paths.as_deref(), outcome, &mut self.lines);
+            let lines = lines_of_close(user, session, paths.as_deref(), outcome);
+            self.lines.push(lines);
         }
         let Some(ticket) = applied.origin else {
             return;
@@ -89,10 +90,10 @@ impl AuditTrail {
         };
         // Earlier requests were not executed, because the leader skipped them.
         if let Some(found) = queue.drain(..=at).next_back()
-            && let Some(audited) = &found.audited
+            && let Some(audited) = found.audited
         {
-            let (caller, txn) = (&found.caller, &record.txn);
-            lines_of(caller, audited, txn, outcome, &mut self.lines);
+            let lines = lines_of(found.caller, audited, &record.txn, outcome);
+            self.lines.push(lines);
         }
         if queue.is_empty() {
             self.audited.remove(&ticket);
@@ -102,8 +103,8 @@ impl AuditTrail {
     /// Passes the created lines to the audit log. Called after the tree is unlocked, and before
     /// clients receive the results.
     pub fn released(&mut self) {
-        if !self.lines.is_empty() {
-            self.log.write(self.lines.drain(..));
+        for lines in self.lines.drain(..) {
+            self.log.write(lines);
         }
     }
 
@@ -131,5 +132,7 @@ pub(crate) fn audit_refusal(
         identities: identities.clone(),
         ip: connection.peer.ip(),
     };
-    audit.write(line_of_undecodable(&caller, op));
+    if let Some(line) = line_of_undecodable(caller, op) {
+        audit.write(line);
+    }
 }

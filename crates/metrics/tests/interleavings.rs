@@ -6,11 +6,13 @@
     reason = "a thread of a model that panics fails the check"
 )]
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use config::AuditSettings;
+use proto::{OpCode, SessionId};
 use testkit::interleavings::{check, future, thread};
-use zoarium_metrics::audit::{AuditLog, Level, Line};
+use zoarium_metrics::audit::{AuditLog, Caller, LineGroup, line_of_undecodable};
 
 const PRODUCERS: usize = 2;
 const ROUNDS: usize = 2;
@@ -28,19 +30,23 @@ fn log(never_blocks: bool) -> Arc<AuditLog> {
     Arc::new(AuditLog::new(&settings, "user", || 0))
 }
 
-fn line(producer: usize, number: usize) -> Line {
-    Line {
-        level: Level::Info,
-        text: format!("{producer}{number}"),
-    }
+/// Returns a line that contains the producer and the number.
+fn line(producer: usize, number: usize) -> LineGroup {
+    let caller = Caller {
+        session: SessionId(i64::try_from(0x100 + producer * 0x10 + number).unwrap()),
+        identities: Arc::from([]),
+        ip: Ipv4Addr::LOCALHOST.into(),
+    };
+    line_of_undecodable(caller, OpCode::Multi).unwrap()
 }
 
 /// Queues lines like a connection: two lines for each request that the log accepts.
 fn produce(log: &AuditLog, producer: usize) {
     for round in 0..ROUNDS {
         future::block_on(log.has_room());
-        let numbers = [2 * round, 2 * round + 1];
-        log.write(numbers.map(|number| line(producer, number)));
+        for number in [2 * round, 2 * round + 1] {
+            log.write(line(producer, number));
+        }
     }
 }
 
@@ -59,11 +65,15 @@ fn start_writer(log: &Arc<AuditLog>) -> thread::JoinHandle<(Vec<String>, u64)> {
     thread::spawn(move || {
         let mut written = Vec::new();
         loop {
-            let (lines, lost) = log.take();
-            if lines.is_empty() {
+            let (taken, lost) = log.take();
+            if taken.is_empty() {
                 return (written, lost);
             }
-            written.extend(lines.into_iter().map(|dated| dated.line.text));
+            for dated in taken {
+                dated
+                    .lines
+                    .write_lines(|_, text| written.push(text.to_owned()));
+            }
         }
     })
 }
@@ -71,7 +81,7 @@ fn start_writer(log: &Arc<AuditLog>) -> thread::JoinHandle<(Vec<String>, u64)> {
 /// Checks that the lines of each producer are in order, and returns their number.
 fn in_order(written: &[String]) -> usize {
     for producer in 0..PRODUCERS {
-        let prefix = producer.to_string();
+        let prefix = format!("session=0x1{producer}");
         let of_it = written.iter().filter(|text| text.starts_with(&prefix));
         assert!(of_it.is_sorted(), "{written:?}");
     }

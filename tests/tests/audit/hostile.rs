@@ -5,7 +5,7 @@ use std::fs;
 use proto::request::{Request, SetAclRequest, WriteRequest, flags};
 use proto::{Acl, OpCode};
 use tests::ensemble::{EnsembleBuilder, Role};
-use tests::requests::{create, set_acl, set_data};
+use tests::requests::{create, multi, set_acl, set_data};
 use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip, wait_for};
 
 use crate::log::{Ask, AuditLog};
@@ -123,6 +123,42 @@ fn a_change_is_audited_if_a_refused_request_has_the_same_xid() {
         log.skip(1);
         log.expect(&path, &[line(created), line(list_set)]);
     }
+}
+
+/// Each line contains all identities of its client. The lines of a multi are about 50 MB, which the
+/// queue must not hold.
+#[test]
+fn a_multi_of_a_client_with_long_identities_displaces_no_lines() {
+    const CHANGES: usize = 3000;
+    let builder = audited()
+        .setting("auditlog.neverBlock", "false")
+        .setting("auditlog.maxfilesize", "1GB");
+    let Some(mut server) = or_skip("audit", builder.start()) else {
+        return;
+    };
+    let open = || RawSession::open(&server.address(), None, 10_000).expect("a session");
+    let (mut first, mut other) = (open(), open());
+    let credentials = format!("{}:pw", "u".repeat(16_000));
+    first
+        .authenticate("digest", credentials.leak())
+        .expect("an answer");
+    first
+        .call(&create("/a", "", 0).request())
+        .expect("an answer");
+    first.put(&multi(vec![set_data("/a", "", -1); CHANGES]).request());
+    first.flush().expect("the request goes out");
+    for number in 0..100 {
+        let path = format!("/b-{number}");
+        let answer = other.call(&create(&path, "", 0).request());
+        assert_eq!(answer.expect("an answer").err, 0);
+    }
+    assert_eq!(first.take().expect("an answer").err, 0);
+    server.terminate();
+    let file = server.config_file().with_file_name("zookeeper_audit.log");
+    let text = fs::read_to_string(file).expect("the audit log");
+    let end = "\toperation=setData\tznode=/a\tresult=success\n";
+    assert_eq!(text.matches(end).count(), CHANGES);
+    assert_eq!(text.matches("\toperation=create\tznode=/b-").count(), 100);
 }
 
 /// The last line before the end is in the file, like all earlier ones.

@@ -3,7 +3,7 @@
 //! ```text
 //! serving threads: write lines to the AuditLog
 //!        | bounded queue (auditlog.queueSize, QUEUE_BYTES_MAX)
-//! audit thread: adds the date, writes to the rolling file
+//! audit thread: formats the lines, writes to the rolling file
 //! ```
 //!
 //! All queued lines are written to the file before the server ends. The file is not synced.

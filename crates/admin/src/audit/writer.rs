@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use config::AuditSettings;
-use metrics::audit::{self, AuditLog, DatedLine, Level};
+use metrics::audit::{self, AuditLog, DatedLines};
 use metrics::dates::LocalDates;
 use metrics::environment::Environment;
 use parking_lot::Mutex;
@@ -74,29 +74,27 @@ struct Writer {
 impl Writer {
     fn run(&mut self) {
         loop {
-            let (lines, lost) = self.log.take();
+            let (taken, lost) = self.log.take();
             self.troubles.tell_lost(lost);
-            if lines.is_empty() {
+            if taken.is_empty() {
                 return;
             }
-            for dated in &lines {
-                let appended = self.file.append(&self.text(dated));
-                self.troubles.note(appended);
+            for dated in &taken {
+                self.append(dated);
             }
             let flushed = self.file.flush();
             self.troubles.note(flushed);
         }
     }
 
-    /// Formats a line. Source: the pattern `%d{ISO8601} %p %c{2}: %m%n` of conf/logback.xml.
-    fn text(&self, dated: &DatedLine) -> String {
-        let DatedLine { wall_ms, line } = dated;
-        let level = match line.level {
-            Level::Info => "INFO",
-            Level::Error => "ERROR",
-        };
+    /// Appends lines. Source: the pattern `%d{ISO8601} %p %c{2}: %m%n` of conf/logback.xml.
+    fn append(&mut self, DatedLines { wall_ms, lines }: &DatedLines) {
         let date = self.dates.iso8601(*wall_ms);
-        format!("{date} {level} {}: {}", audit::LOGGER, line.text)
+        lines.write_lines(|level, text| {
+            let line = format!("{date} {level} {}: {text}", audit::LOGGER);
+            let appended = self.file.append(&line);
+            self.troubles.note(appended);
+        });
     }
 }
 

@@ -1,28 +1,40 @@
 //! The queue of audit lines between the serving threads and the thread that writes the file.
 
 use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
 
 use config::AuditSettings;
 use executor::sync::{Condvar, Mutex};
 use log_limiter::LogLimiter;
 use tokio::sync::Notify;
 
-use super::{Level, Line, server_start, server_stop};
+use super::group::LineGroup;
+use super::line::{server_start, server_stop};
 
-/// Tracing target under which the lines also appear, at level debug.
-const TARGET: &str = "audit";
-
-/// Maximum size of audit lines that wait for their file, bytes. Their number is also bounded by
-/// `auditlog.queueSize`. With `auditlog.neverBlock=false`, requests wait at half of this value, so
-/// that the lines of requests in progress fit.
+/// Memory of audit lines above which further lines are dropped, bytes. The memory includes the
+/// lines that are being written. Their number is also bounded, by `auditlog.queueSize`. With
+/// `auditlog.neverBlock=false`, requests wait at half of this value.
 pub const QUEUE_BYTES_MAX: usize = 16 << 20;
 
 /// Queue of the audit log. Lines are queued before the reply is written, outside the tree's lock.
+///
+/// The lines of one request are queued together or not at all. A queue that has not reached a bound
+/// accepts them, even if they then exceed it. A long multi therefore fits if other lines do.
+///
+/// With `auditlog.neverBlock=true`, lines are dropped and counted at either bound.
+///
+/// With `false`, lines of requests are never dropped. Instead, further requests wait in
+/// [`has_room`](Self::has_room) before they are admitted. The queue then exceeds the bound of
+/// `has_room` only by the lines of requests that were already admitted. Admission bounds the bytes
+/// of these requests, and the memory of a [`LineGroup`] is proportional to its request. Lines of
+/// ended sessions are dropped at [`QUEUE_BYTES_MAX`], because this server does not admit the end of
+/// another server's session.
 #[derive(Debug)]
 pub struct AuditLog {
     failures_only: bool,
     /// Name of the user that runs the server.
-    server_user: String,
+    server_user: Arc<str>,
     /// Clock for the dates of the lines, ms since 1970.
     wall_ms: fn() -> i64,
     queue: Queue,
@@ -33,29 +45,26 @@ impl AuditLog {
     pub fn new(settings: &AuditSettings, server_user: &str, wall_ms: fn() -> i64) -> Self {
         Self {
             failures_only: settings.failures_only,
-            server_user: server_user.to_owned(),
+            server_user: server_user.into(),
             wall_ms,
             queue: Queue::new(settings.queue_lines, settings.never_blocks),
         }
     }
 
     /// Returns the name of the user that runs the server.
-    pub fn server_user(&self) -> &str {
+    pub fn server_user(&self) -> &Arc<str> {
         &self.server_user
     }
 
     /// Queues lines without waiting, because a wait would also block a connection or all work of
-    /// the core. If the queue is full, lines are lost and counted. With
-    /// `auditlog.neverBlock=false`, the queue has space for the lines of requests in progress,
-    /// because further requests wait at their connections, in [`has_room`](Self::has_room).
-    pub fn write(&self, lines: impl IntoIterator<Item = Line>) {
-        let wall_ms = (self.wall_ms)();
-        for line in lines {
-            if line.level == Level::Info && self.failures_only {
-                continue;
-            }
-            tracing::debug!(target: TARGET, "{}", line.text);
-            self.queue.push(DatedLine { wall_ms, line });
+    /// the core. The lines may be dropped (see [`AuditLog`]).
+    pub fn write(&self, mut lines: LineGroup) {
+        if self.failures_only {
+            lines.retain_failures();
+        }
+        if lines.len() > 0 {
+            let wall_ms = (self.wall_ms)();
+            self.queue.push(DatedLines { wall_ms, lines });
         }
     }
 
@@ -72,17 +81,18 @@ impl AuditLog {
 
     /// Records that the server has started, or has failed to start.
     pub fn server_started(&self, has_failed: bool) {
-        self.write([server_start(&self.server_user, has_failed)]);
+        self.write(server_start(&self.server_user, has_failed));
     }
 
     /// Records that the server stops, by request or because of a failure.
     pub fn server_stops(&self) {
-        self.write([server_stop(&self.server_user)]);
+        self.write(server_stop(&self.server_user));
     }
 
-    /// Waits for lines. Called on the thread that writes the file. Returns all queued lines and the
-    /// number of lines lost so far. The lines are empty only after [`end`](Self::end).
-    pub fn take(&self) -> (VecDeque<DatedLine>, u64) {
+    /// Waits for lines. Called on the thread that writes the file, after it has written the lines of
+    /// the previous call. Returns all queued lines and the number of lines lost so far. The lines
+    /// are empty only after [`end`](Self::end).
+    pub fn take(&self) -> (VecDeque<DatedLines>, u64) {
         self.queue.take()
     }
 
@@ -92,13 +102,13 @@ impl AuditLog {
     }
 }
 
-/// A line and the time at which it was queued.
+/// Lines of one request, and the time at which they were queued.
 #[derive(Debug)]
-pub struct DatedLine {
-    /// Time at which the line was queued, ms since 1970.
+pub struct DatedLines {
+    /// Time at which the lines were queued, ms since 1970.
     pub wall_ms: i64,
-    /// Level and text of the line.
-    pub line: Line,
+    /// Lines of the request.
+    pub lines: LineGroup,
 }
 
 /// Queued lines, bounded in number and size.
@@ -116,16 +126,26 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct QueueState {
-    lines: VecDeque<DatedLine>,
-    bytes: usize,
+    groups: VecDeque<DatedLines>,
+    /// Size of the groups.
+    waiting: Size,
+    /// Size of the groups that the writing thread has taken.
+    writing: Size,
     /// Number of lines that were dropped because the queue was full or closed.
     lost: u64,
     is_over: bool,
 }
 
+#[derive(Debug, Default)]
+struct Size {
+    lines: usize,
+    bytes: usize,
+}
+
 impl QueueState {
     fn has_room(&self, lines_max: usize, bytes_max: usize) -> bool {
-        self.lines.len() < lines_max && self.bytes < bytes_max
+        self.waiting.lines + self.writing.lines < lines_max
+            && self.waiting.bytes + self.writing.bytes < bytes_max
     }
 }
 
@@ -141,20 +161,21 @@ impl Queue {
         }
     }
 
-    fn push(&self, dated: DatedLine) {
+    fn push(&self, dated: DatedLines) {
+        let (lines, bytes) = (dated.lines.len(), dated.lines.bytes());
         let mut state = self.state.lock();
-        // With `auditlog.neverBlock=false`, the requests in the pipeline bound the number of lines.
-        let lines_max = if self.never_blocks {
-            self.lines_max
+        let has_room = if self.never_blocks {
+            state.has_room(self.lines_max, QUEUE_BYTES_MAX)
         } else {
-            usize::MAX
+            dated.lines.is_of_request() || state.has_room(usize::MAX, QUEUE_BYTES_MAX)
         };
-        if state.is_over || !state.has_room(lines_max, QUEUE_BYTES_MAX) {
-            state.lost += 1;
+        if state.is_over || !has_room {
+            state.lost += lines as u64;
             return;
         }
-        state.bytes += dated.line.text.len();
-        state.lines.push_back(dated);
+        state.waiting.lines += lines;
+        state.waiting.bytes += bytes;
+        state.groups.push_back(dated);
         drop(state);
         self.arrived.notify_one();
     }
@@ -180,17 +201,18 @@ impl Queue {
         state.is_over || state.has_room(self.lines_max, QUEUE_BYTES_MAX / 2)
     }
 
-    /// Waits for lines. Returns all queued lines and the number of lines lost so far. The lines are
-    /// empty only after [`end`](Self::end).
-    fn take(&self) -> (VecDeque<DatedLine>, u64) {
-        let mut state = self.state.lock();
-        self.arrived
-            .wait_while(&mut state, |state| state.lines.is_empty() && !state.is_over);
-        let taken = (std::mem::take(&mut state.lines), state.lost);
-        state.bytes = 0;
-        drop(state);
+    /// Frees the space of the lines that the previous call returned. Then waits for lines, and
+    /// returns all queued lines and the number of lines lost so far. The lines are empty only after
+    /// [`end`](Self::end).
+    fn take(&self) -> (VecDeque<DatedLines>, u64) {
+        self.state.lock().writing = Size::default();
         self.emptied.notify_waiters();
-        taken
+        let mut state = self.state.lock();
+        self.arrived.wait_while(&mut state, |state| {
+            state.groups.is_empty() && !state.is_over
+        });
+        state.writing = mem::take(&mut state.waiting);
+        (mem::take(&mut state.groups), state.lost)
     }
 
     fn end(&self) {
@@ -202,76 +224,123 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
     use std::pin::pin;
     use std::task::{Context, Waker};
 
-    use super::*;
+    use proto::{Id, OpCode, SessionId};
 
-    fn line(text: &str) -> DatedLine {
-        DatedLine {
-            wall_ms: 0,
-            line: Line {
-                level: Level::Info,
-                text: text.to_owned(),
-            },
-        }
+    use super::*;
+    use crate::audit::{Caller, line_of_undecodable};
+
+    /// Returns the line of a request of this user.
+    fn of_user(name: &str) -> DatedLines {
+        let id = Id {
+            scheme: "ip".into(),
+            id: name.into(),
+        };
+        let caller = Caller {
+            session: SessionId(1),
+            identities: Arc::from([id]),
+            ip: Ipv4Addr::LOCALHOST.into(),
+        };
+        let lines = line_of_undecodable(caller, OpCode::Multi).unwrap();
+        DatedLines { wall_ms: 0, lines }
     }
 
-    fn texts(taken: &VecDeque<DatedLine>) -> Vec<&str> {
-        taken.iter().map(|dated| &*dated.line.text).collect()
+    fn users(taken: &VecDeque<DatedLines>) -> Vec<String> {
+        let mut users = Vec::new();
+        for dated in taken {
+            dated.lines.write_lines(|_, text| {
+                let user = text
+                    .split('\t')
+                    .find_map(|field| field.strip_prefix("user="));
+                users.push(user.unwrap().to_owned());
+            });
+        }
+        users
     }
 
     #[test]
     fn a_full_queue_that_never_blocks_counts_lost_lines() {
         let queue = Queue::new(2, true);
-        for text in ["a", "b", "c", "d"] {
-            queue.push(line(text));
+        for user in ["a", "b", "c", "d"] {
+            queue.push(of_user(user));
         }
         let (taken, lost) = queue.take();
-        assert_eq!((texts(&taken), lost), (vec!["a", "b"], 2));
-        queue.push(line("e"));
+        assert_eq!((users(&taken), lost), (vec!["a".into(), "b".into()], 2));
+        // The taken lines are being written.
+        queue.push(of_user("e"));
+        queue.end();
         let (taken, lost) = queue.take();
-        assert_eq!((texts(&taken), lost), (vec!["e"], 2));
+        assert_eq!((taken.len(), lost), (0, 3));
+    }
+
+    #[test]
+    fn written_lines_free_their_space() {
+        let queue = Queue::new(2, true);
+        for user in ["a", "b", "c", "d"] {
+            queue.push(of_user(user));
+            let (taken, lost) = queue.take();
+            assert_eq!((users(&taken), lost), (vec![user.into()], 0));
+        }
     }
 
     #[test]
     fn bytes_are_bounded_as_well() {
         let queue = Queue::new(100, true);
-        let long = "x".repeat(QUEUE_BYTES_MAX);
-        queue.push(line(&long));
-        queue.push(line("more"));
+        queue.push(of_user(&"x".repeat(QUEUE_BYTES_MAX)));
+        queue.push(of_user("more"));
         let (taken, lost) = queue.take();
         assert_eq!((taken.len(), lost), (1, 1));
+    }
+
+    /// Requests have waited before they were admitted. The ends of other servers' sessions have
+    /// not.
+    #[test]
+    fn only_lines_of_ended_sessions_are_lost_if_requests_wait() {
+        let queue = Queue::new(1, false);
+        let long = "x".repeat(QUEUE_BYTES_MAX);
+        for user in [&*long, "a", "b"] {
+            queue.push(of_user(user));
+        }
+        let lines = server_stop(&"zk".into());
+        queue.push(DatedLines { wall_ms: 0, lines });
+        let (taken, lost) = queue.take();
+        assert_eq!((taken.len(), lost), (3, 1));
     }
 
     /// The core does not wait. Instead, connections wait before they submit requests that need a
     /// line.
     #[tokio::test]
-    async fn requests_wait_for_a_full_queue_that_loses_nothing() {
-        let queue = Queue::new(1, false);
+    async fn requests_wait_until_the_lines_are_written() {
+        let queue = Queue::new(2, false);
         assert!(queue.has_room_now());
-        for text in ["a", "b"] {
-            queue.push(line(text));
+        for user in ["a", "b", "c"] {
+            queue.push(of_user(user));
         }
-        assert!(!queue.has_room_now());
         let mut waits = pin!(queue.has_room());
         let mut context = Context::from_waker(Waker::noop());
         assert!(waits.as_mut().poll(&mut context).is_pending());
         let (taken, lost) = queue.take();
-        assert_eq!((texts(&taken), lost), (vec!["a", "b"], 0));
+        assert_eq!((taken.len(), lost), (3, 0));
+        assert!(waits.as_mut().poll(&mut context).is_pending());
+        queue.push(of_user("d"));
+        let (taken, lost) = queue.take();
+        assert_eq!((taken.len(), lost), (1, 0));
         waits.await;
     }
 
     #[tokio::test]
     async fn requests_that_wait_for_space_continue_at_the_end() {
         let queue = Queue::new(1, false);
-        queue.push(line("a"));
+        queue.push(of_user("a"));
         let mut waits = pin!(queue.has_room());
         let mut context = Context::from_waker(Waker::noop());
         assert!(waits.as_mut().poll(&mut context).is_pending());
         queue.end();
         waits.await;
         let (taken, _) = queue.take();
-        assert_eq!(texts(&taken)[0], "a");
+        assert_eq!(users(&taken), ["a"]);
     }
 }

@@ -1,19 +1,30 @@
 use std::net::Ipv4Addr;
 
-use proto::request::{CreateRequest, PathVersionRequest, SetAclRequest, WriteRequest};
+use proto::Id;
+use proto::request::{
+    CreateRequest, PathVersionRequest, SetAclRequest, SetDataRequest, WriteRequest,
+};
+use proto::txn::SetDataTxn;
 
+use super::super::group::Level;
 use super::*;
 
-fn caller() -> Caller {
+fn caller(user: &str) -> Caller {
     let id = |scheme: &str, id: &str| Id {
         scheme: scheme.into(),
         id: id.into(),
     };
     Caller {
         session: SessionId(0x1_0000),
-        identities: Arc::from([id("ip", "127.0.0.1"), id("digest", "a\tresult=x\n:h")]),
+        identities: Arc::from([id("ip", "127.0.0.1"), id("digest", user)]),
         ip: Ipv4Addr::LOCALHOST.into(),
     }
+}
+
+fn written(group: &LineGroup) -> Vec<(Level, String)> {
+    let mut lines = Vec::new();
+    group.write_lines(|level, text| lines.push((level, text.to_owned())));
+    lines
 }
 
 fn create(op: OpCode, path: &str, flags: i32) -> WriteRequest {
@@ -30,9 +41,9 @@ fn create(op: OpCode, path: &str, flags: i32) -> WriteRequest {
 }
 
 fn texts(request: &AuditedRequest, txn: &Txn, outcome: &Outcome) -> Vec<String> {
-    let mut lines = Vec::new();
-    lines_of(&caller(), request, txn, outcome, &mut lines);
-    lines.into_iter().map(|line| line.text).collect()
+    let caller = caller("a\tresult=x\n:h");
+    let group = lines_of(caller, request.clone(), txn, outcome);
+    written(&group).into_iter().map(|(_, text)| text).collect()
 }
 
 const NODE_EXISTS: Outcome = Outcome::Error(ErrorCode::NodeExists);
@@ -146,11 +157,11 @@ fn the_end_of_a_session_lists_deleted_ephemerals() {
         unlisted: vec!["/more".into()],
     };
     let paths: Vec<Str> = vec!["/e".into(), "/gone".into()];
-    let mut lines = Vec::new();
-    lines_of_close("zk", SessionId(7), Some(&paths), &outcome, &mut lines);
+    let mut group = lines_of_close(&"zk".into(), SessionId(7), Some(&paths), &outcome);
+    let lines = written(&group);
     let shown: Vec<_> = lines
         .iter()
-        .map(|line| (line.level, line.text.split_once("znode=").unwrap().1))
+        .map(|(level, text)| (*level, text.split_once("znode=").unwrap().1))
         .collect();
     assert_eq!(
         shown,
@@ -161,8 +172,57 @@ fn the_end_of_a_session_lists_deleted_ephemerals() {
         ]
     );
     assert_eq!(
-        lines[0].text,
+        lines[0].1,
         "session=0x7\tuser=zk\toperation=ephemeralZNodeDeletionOnSessionCloseOrExpire\tznode=/e\t\
          result=success"
     );
+    group.retain_failures();
+    assert_eq!(written(&group), [lines[1].clone()]);
+}
+
+/// A multi may have 45,000 operations, and identities may have 16 KiB.
+#[test]
+fn lines_of_a_multi_hold_the_identities_once() {
+    const LINES: usize = 1000;
+    let set = SetDataRequest {
+        path: Some("/a".into()),
+        data: None,
+        version: -1,
+    };
+    let writes = vec![WriteRequest::SetData(set); LINES];
+    let request = AuditedRequest::of(&WriteRequest::Multi(Ok(writes))).unwrap();
+    let set = Txn::SetData(SetDataTxn {
+        path: "/a".into(),
+        data: None,
+        version: 1,
+    });
+    let done = Outcome::Done {
+        op: OpCode::SetData,
+    };
+    let (txn, outcome) = (
+        Txn::Multi(vec![set; LINES]),
+        Outcome::Multi(vec![done; LINES]),
+    );
+    let user = "u".repeat(16 << 10);
+    let group = lines_of(caller(&user), request, &txn, &outcome);
+    let bytes = group.bytes();
+    assert!(bytes < user.len() + LINES * 64, "{bytes} bytes");
+    let line = format!(
+        "session=0x10000\tuser={user},127.0.0.1\tip=127.0.0.1\toperation=setData\tznode=/a\t\
+         result=success"
+    );
+    assert_eq!(written(&group), vec![(Level::Info, line); LINES]);
+}
+
+#[test]
+fn the_last_kind_of_a_path_applies() {
+    let writes = vec![
+        create(OpCode::Create, "/a", 1),
+        create(OpCode::Create, "/a", 0),
+    ];
+    let Some(AuditedRequest::Multi(modes)) = AuditedRequest::of(&WriteRequest::Multi(Ok(writes)))
+    else {
+        panic!("a multi");
+    };
+    assert_eq!(modes.of("/a").map(|mode| mode.name()), Some("persistent"));
 }
