@@ -14,7 +14,7 @@ EXTENDS Ensemble, TraceData, StartData
 VARIABLES
     trace,     \* the number of the trace
     position,  \* the position of the next event
-    applied    \* the last transaction that each server has applied in its role, or 0
+    applied    \* the end of the tree of each server, according to the events so far
 
 Begin(start) ==
     /\ disk = start[1] /\ role = start[2] /\ tree = start[3] /\ end = start[4]
@@ -103,11 +103,18 @@ StartsSnapshot ==
             /\ UNCHANGED <<disk, role, tree, end, established, learner, leader, msgs, electionVars,
                            ghostVars, spent>>
 
+\* Whether the tree of the server ends at this zxid, according to the events so far. It may count the
+\* start of an epoch as the end, or the last transaction before it.
+IsEnd(zxid) ==
+    /\ zxid <= end[S]
+    /\ IsEpochStart(zxid) \/ \E i \in DOMAIN tree[S] : ZxidOf(tree[S][i]) = zxid
+    /\ UpTo(tree[S], zxid) = UpTo(tree[S], applied[S])
+
 \* The thread of a real server that writes snapshots runs while transactions are applied, so the tree
 \* may lack transactions that are committed.
 StartsSnapshotAside ==
     /\ established[S]
-    /\ Z <= end[S] /\ (applied[S] = 0 \/ Z = applied[S] \/ Z = end[S])
+    /\ Z = end[S] \/ IsEnd(Z)
     /\ writing' = [writing EXCEPT ![S] = Z]
     /\ UNCHANGED <<disk, role, tree, end, established, learner, leader, msgs, electionVars,
                    ghostVars, spent>>
@@ -126,20 +133,25 @@ Promised ==
     /\ disk' = [disk EXCEPT ![S].accepted = Z]
     /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
 
-\* Transactions are applied in the order of the tree, without a gap.
+\* Transactions are applied in the order of the tree, without a gap. The model's tree may already
+\* contain more of them.
 Applies ==
-    /\ \E i \in DOMAIN tree[S] :
-          /\ tree[S][i] = <<Z, N>>
-          /\ applied[S] = 0 \/ (i > 1 /\ ZxidOf(tree[S][i - 1]) = applied[S])
+    /\ LET next == After(tree[S], applied[S]) IN next # <<>> /\ Head(next) = <<Z, N>>
     /\ UNCHANGED vars
 
 \* The end of a tree before the first transaction is applied to it.
-EndsTree ==
-    /\ IsEpochStart(Z) \/ \E i \in DOMAIN tree[S] : ZxidOf(tree[S][i]) = Z
-    /\ UNCHANGED vars
+EndsTree == IsEnd(Z) /\ UNCHANGED vars
 
-\* A new tree or a new role begins.
-BeginsAnew == {"DecideLeading", "DecideFollowing", "Restart", "ReceiveSNAP", "ReceiveTRUNC"}
+\* After these steps, the tree of the server ends where the model's tree ends.
+Settling == {"DecideLeading", "DecideFollowing", "Restart", "ReceiveSNAP", "ReceiveTRUNC"}
+
+\* Only transactions that are known to be committed have events. A learner knows this after UPTODATE,
+\* and then applies what it has held back.
+NextApplied ==
+    CASE Action = "Applied"         -> [applied EXCEPT ![S] = Z]
+      [] Action = "ReceiveUPTODATE" -> [applied EXCEPT ![S] = end[S]]
+      [] Action \in Settling        -> [applied EXCEPT ![S] = end'[S]]
+      [] OTHER                      -> applied
 
 Step ==
     CASE Action = "ReceiveNotification" -> Notified
@@ -170,8 +182,8 @@ Step ==
       [] Action = "ReceivePROPOSAL"     -> Receives("PROPOSAL", <<Z, N>>) /\ ReceivePROPOSAL(S, T)
       [] Action = "ReceiveCOMMIT"       -> Receives("COMMIT", Z) /\ ReceiveCOMMIT(S, T)
       [] Action = "ReceiveNEWLEADER"    -> Receives("NEWLEADER", Z) /\ ReceiveNEWLEADER(S, T)
-      [] Action = "CutLog"              -> CutLog(S)
-      [] Action = "WriteSnapshot"       -> WriteSnapshot(S)
+      [] Action = "CutLog"              -> end[S] = Z /\ CutLog(S)
+      [] Action = "WriteSnapshot"       -> end[S] = Z /\ WriteSnapshot(S)
       [] Action = "SaveCurrentEpoch"    -> SaveCurrentEpoch(S) /\ disk'[S].current = Z
       [] Action = "ReceiveNEWLEADERACK" -> ReceiveNEWLEADERACK(S, T)
       [] Action = "EstablishEpoch"      -> EstablishEpoch(S)
@@ -196,9 +208,7 @@ TraceNext ==
     /\ position <= Len(Traces[trace])
     /\ Step
     /\ position' = position + 1
-    /\ applied' = IF Action = "Applied" THEN [applied EXCEPT ![S] = Z]
-                  ELSE IF Action \in BeginsAnew THEN [applied EXCEPT ![S] = 0]
-                  ELSE applied
+    /\ applied' = NextApplied
     /\ UNCHANGED trace
     /\ PrintEnd
 

@@ -107,8 +107,8 @@ impl ActionTrace {
         let member = &mut self.members[at];
         if let Some(last) = member.taking_over.take() {
             (member.on_disk, member.logged) = (last, last);
-            self.add("CutLog", at, None, 0, 0);
-            self.add("WriteSnapshot", at, None, 0, 0);
+            self.add("CutLog", at, None, number_of(last), 0);
+            self.add("WriteSnapshot", at, None, number_of(last), 0);
         }
     }
 }

@@ -135,8 +135,8 @@ impl ActionTrace {
             Role::Leading => self.add("StepDown", at, None, 0, 0),
             Role::Following(_) => {
                 // The tree was loaded again after this cut.
-                if self.members[at].taking_over.is_some() {
-                    self.add("CutLog", at, None, 0, 0);
+                if let Some(last) = self.members[at].taking_over {
+                    self.add("CutLog", at, None, number_of(last), 0);
                 }
                 self.add("LeaveLeader", at, None, 0, 0);
             }
@@ -220,9 +220,9 @@ impl ActionTrace {
         if let Some(last) = self.members[at].taking_over.take()
             && end <= last
         {
-            self.add("CutLog", at, None, 0, 0);
+            self.add("CutLog", at, None, number_of(last), 0);
             if found.snapshots == [last] {
-                self.add("WriteSnapshot", at, None, 0, 0);
+                self.add("WriteSnapshot", at, None, number_of(last), 0);
             }
         }
         let current = found.epochs.current;
