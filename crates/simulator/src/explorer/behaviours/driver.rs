@@ -141,17 +141,19 @@ impl Driver {
         let (at, peer) = (step.at(), step.peer());
         let expected = step.before.field("msgs").of(peer).of(at).of(0);
         let expected = packets::compared(expected);
+        let repeats_ack = packets::repeats_ack(step.before, peer, at);
+        let is_introduction = expected.of(0).word() == "FOLLOWERINFO";
+        // An older connection contains no other packet of the model.
+        let is_next =
+            |packet: &Value| !is_introduction || *packet == expected || repeats_ack(packet);
         for _ in 0..TRIES {
-            let Some((connection, sender, item)) = self.next_item(peer, at, &expected) else {
+            let Some((connection, sender, item)) = self.next_item(peer, at, is_next) else {
                 return Err(differs("no packet", &expected));
             };
             let Item::Packet(packet, len) = item else {
                 return Err(differs(&format!("{item:?}"), &expected));
             };
             self.deliver(connection, sender, len)?;
-            let repeats_ack = |packet: &Value| {
-                packets::acknowledges_epoch(packet) && !packets::acknowledges_epoch(&expected)
-            };
             match packet {
                 Some(packet) if packet == expected => return Ok(()),
                 Some(packet) if !repeats_ack(&packet) => {
@@ -164,24 +166,23 @@ impl Driver {
     }
 
     /// Returns the first item in flight from one server to another that the other one can receive,
-    /// with its connection and the end of the sender.
-    fn next_item(&self, from: usize, to: usize, expected: &Value) -> Option<(u64, usize, Item)> {
+    /// with its connection and the end of the sender. A packet must also be one that `is_next`
+    /// accepts.
+    fn next_item(
+        &self,
+        from: usize,
+        to: usize,
+        is_next: impl Fn(&Value) -> bool,
+    ) -> Option<(u64, usize, Item)> {
         let network = &self.stage.ensemble.servers.world.network;
-        let mut next = self
-            .ways(from, to)
-            .into_iter()
-            .filter_map(|(number, sender)| {
-                let connection = network.get(number)?;
-                let item = packets::in_flight(connection, sender).into_iter().next()?;
-                (item != Item::End).then_some((number, sender, item))
-            });
-        let is_introduction = expected.of(0).word() == "FOLLOWERINFO";
+        let next = self.ways(from, to).into_iter();
+        let mut next = next.filter_map(|(number, sender)| {
+            let connection = network.get(number)?;
+            let item = packets::in_flight(connection, sender).into_iter().next()?;
+            (item != Item::End).then_some((number, sender, item))
+        });
         next.find(|(_, _, item)| match item {
-            // An older connection contains no packet of the model.
-            Item::Packet(None, _) => true,
-            Item::Packet(Some(packet), _) if is_introduction => {
-                packet == expected || packets::acknowledges_epoch(packet)
-            }
+            Item::Packet(Some(packet), _) => is_next(packet),
             _ => true,
         })
     }

@@ -129,8 +129,11 @@ pub(super) fn compared(packet: &Value) -> Value {
     Value::Sequence(packet.items().iter().take(compared).cloned().collect())
 }
 
-/// Returns whether a packet is the acknowledgement of an epoch. A follower repeats it after
-/// UPTODATE, and its leader ignores the second one. The model omits it.
-pub(super) fn acknowledges_epoch(packet: &Value) -> bool {
-    packet.of(0).word() == "ACK" && packet.of(1).number() % EPOCH == 0
+/// Returns whether a packet from a learner to its leader is the second acknowledgement of an epoch,
+/// in a state of the model. A follower repeats the acknowledgement after UPTODATE, and its leader
+/// ignores it. The model omits it.
+pub(super) fn repeats_ack(state: &Value, learner: usize, leader: usize) -> impl Fn(&Value) -> bool {
+    let link = state.field("leader").of(leader).field("link").of(learner);
+    let is_second = link.word() == "BROADCAST";
+    move |packet| is_second && packet.of(0).word() == "ACK" && packet.of(1).number() % EPOCH == 0
 }
