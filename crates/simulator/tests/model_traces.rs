@@ -50,6 +50,15 @@ fn each_recorded_action_is_a_step_of_the_model() {
 }
 
 #[test]
+fn each_action_of_the_model_has_one_place_in_the_code() {
+    let checked = Command::new(Path::new(MODEL).join("check"))
+        .arg("names")
+        .output()
+        .expect("run the check");
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+#[test]
 #[ignore = "runs other people's programs"]
 fn the_model_has_the_steps_of_the_code_and_the_code_those_of_the_model() {
     let has_java = Command::new("java")
