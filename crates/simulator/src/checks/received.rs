@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use simulation::network::{Endpoint, Message};
+use simulation::network::{Endpoint, Message, Process};
 
 /// Hash of the messages that each end of a connection has received.
 #[derive(Debug, Default)]
@@ -19,6 +19,16 @@ impl Received {
             kind.hash(&mut hasher);
             *received = hasher.finish();
         }
+    }
+
+    /// Returns the hash of the messages that a process has received, for each of its connections. It
+    /// includes connections that have ended, because a leader remembers their acknowledgements.
+    pub(crate) fn by_process(&self, process: Process) -> Vec<u64> {
+        let own = self.0.iter();
+        let own = own.filter(|((_, to), _)| *to == Endpoint::Server(process));
+        let mut hashes: Vec<u64> = own.map(|(_, hash)| *hash).collect();
+        hashes.sort_unstable();
+        hashes
     }
 
     /// Returns the hash of the messages that this end of a connection has received.

@@ -1,9 +1,11 @@
-//! Identity of a state. Two schedules with equal states have the same continuations.
+//! Identity of a state. Two schedules with equal states should have the same continuations.
 //!
-//! A state consists of the roles, trees and disks, the messages that each open connection has
-//! delivered and still contains, and the rest of the bounds. The identity omits the time, the
-//! numbers of connections and processes, and the order of messages from different connections. A
-//! difference that this order causes is visible in a tree, on a disk or in a later message.
+//! A state consists of the roles, trees and disks, the messages that each running process has
+//! received, the messages in flight, and the rest of the bounds. The messages of connections that
+//! have ended are included, because a leader remembers which learners have acknowledged its epoch.
+//! The identity omits the time, the numbers of connections and processes, and the order of messages
+//! from different connections. Most differences that this order causes are visible in a tree, on a
+//! disk or in a later message.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -27,6 +29,10 @@ impl Stage {
             machine.process.is_some().hash(&mut hasher);
             if let Some(server) = &machine.process {
                 hash_server(server, &mut hasher);
+                let received = world.checks.received.as_ref();
+                received
+                    .map(|of| of.by_process(server.host.process))
+                    .hash(&mut hasher);
             }
         }
         let connections = world.network.connections();
