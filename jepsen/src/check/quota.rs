@@ -5,10 +5,10 @@
 //! | `add`, `remove` | the name | null |
 //! | `read`, `final-read` | null | `{"names", "usage"}` at one moment: the existing names, and the counted usage |
 //!
-//! The usage is the number of names plus one for the directory. The limit is compared with the
-//! applied state, so concurrent additions may all be accepted above it. An addition with an unknown
-//! outcome may happen at any time. An acknowledged name exists until a client removes it, and a
-//! refused name never exists.
+//! The usage is the number of names plus one for the directory. The leader compares the limit with
+//! the state that it has applied, so it may accept one addition and all additions that are
+//! concurrent with it. An addition with an unknown outcome may happen at any later time. An
+//! acknowledged name exists until a client removes it, and a refused name never exists.
 //!
 //! Source: ZooKeeperServer.checkQuota.
 
@@ -34,8 +34,9 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     let mut gathered = Gathered::default();
     let (mut adds, mut removes): (HashMap<&str, Op<'_>>, Removes<'_>) = Default::default();
     let mut reads = Vec::new();
-    let mut processes = BTreeSet::new();
-    let mut unknown = 0;
+    // Ends of the acknowledged additions that are open, and begins of the unknown additions.
+    let (mut open, mut unknown) = (Vec::new(), Vec::new());
+    let mut at_once = 0;
     for op in calls(events)? {
         let name = op.call.value.as_str();
         let by_outcome = match op.outcome() {
@@ -46,8 +47,15 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         gathered.count(&format!("{}{by_outcome}", op.f()), 1);
         match (op.f(), name) {
             ("add", Some(name)) => {
-                unknown += u64::from(op.outcome() == Outcome::Unknown);
-                processes.insert(op.process);
+                match op.outcome() {
+                    Outcome::Ok => {
+                        open.retain(|end| *end > op.first());
+                        open.push(op.last());
+                        at_once = at_once.max(open.len());
+                    }
+                    Outcome::Fail => {}
+                    Outcome::Unknown => unknown.push(op.first()),
+                }
                 if adds.insert(name, op).is_some() {
                     return Err(op.broken(format!("znode {name} is added twice")));
                 }
@@ -64,10 +72,6 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
             }
         }
     }
-    // Each process has at most one open call. After an unknown outcome, its client continues as
-    // another process.
-    let at_once = (processes.len() as u64).saturating_sub(unknown);
-    let most = LIMIT + at_once + unknown;
     let mut expected = Expected::new(&adds, &removes);
     let mut greatest = 0;
     for op in &reads {
@@ -79,6 +83,8 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
             let what = format!("the usage is {usage}, but the number of znodes is {there}");
             gathered.find(what, op.events());
         }
+        let unknown = unknown.iter().filter(|begin| **begin < op.last());
+        let most = LIMIT + (at_once.saturating_sub(1) + unknown.count()) as u64;
         if there > most {
             let what = format!(
                 "the number of znodes is {there}, but with the limit {LIMIT} and all concurrent requests it \
@@ -210,24 +216,66 @@ mod tests {
         assert_found(&shown(&[], 1), "znode b was added, but does not exist");
     }
 
-    #[test]
-    fn more_than_could_come_at_once_is_found() {
+    const AT_MOST_20: &str = "the number of znodes is 21, but with the limit 20 and all concurrent \
+                              requests it can be at most 20";
+
+    /// Returns a history after which one more addition reaches the limit. The directory counts.
+    fn almost_full() -> History {
         let mut history = History::default();
-        let names: Vec<String> = (0..=LIMIT).map(|number| number.to_string()).collect();
-        for name in &names {
-            history.call(1, "add", "", json!(name), Value::Null);
+        for number in 2..LIMIT {
+            history.call(1, "add", "", json!(number.to_string()), Value::Null);
         }
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        // With one client, one znode above the limit is possible. The directory counts.
-        let full = usize::try_from(LIMIT).expect("small");
-        history.call(2, "read", "", Value::Null, read(&names, 22));
-        assert_found(
-            &check(&history.events),
-            "the number of znodes is 22, but with the limit 20 and all concurrent requests it can be \
-             at most 21",
-        );
-        history.events.truncate(2 * full);
-        history.call(2, "read", "", Value::Null, read(&names[..full], 21));
+        history
+    }
+
+    /// Adds a read of all names that were added.
+    fn read_all(history: &mut History) {
+        let adds = history
+            .events
+            .iter()
+            .filter(|event| event.kind == Kind::Invoke);
+        let names: Vec<Value> = adds.map(|add| add.value.clone()).collect();
+        let answer = json!({"usage": names.len() + 1, "names": names});
+        history.call(3, "read", "", Value::Null, answer);
+    }
+
+    #[test]
+    fn one_client_cannot_exceed_the_limit() {
+        let mut history = almost_full();
+        history.call(1, "add", "", json!("last"), Value::Null);
+        let mut full = history.clone();
+        read_all(&mut full);
+        assert_valid(&check(&full.events));
+        history.call(1, "add", "", json!("more"), Value::Null);
+        read_all(&mut history);
+        assert_found(&check(&history.events), AT_MOST_20);
+    }
+
+    #[test]
+    fn concurrent_additions_may_exceed_the_limit() {
+        let mut history = almost_full();
+        history.invoke(1, "add", "", json!("last"));
+        history.invoke(2, "add", "", json!("more"));
+        history.end(Kind::Ok, 1, Value::Null);
+        history.end(Kind::Ok, 2, Value::Null);
+        read_all(&mut history);
         assert_valid(&check(&history.events));
+    }
+
+    #[test]
+    fn an_unknown_addition_exceeds_the_limit_only_after_its_begin() {
+        let mut history = almost_full();
+        history.invoke(2, "add", "", json!("unknown"));
+        history.end(Kind::Info, 2, Value::Null);
+        history.call(1, "add", "", json!("last"), Value::Null);
+        read_all(&mut history);
+        assert_valid(&check(&history.events));
+
+        let mut history = almost_full();
+        history.call(1, "add", "", json!("last"), Value::Null);
+        history.call(1, "add", "", json!("more"), Value::Null);
+        read_all(&mut history);
+        history.invoke(2, "add", "", json!("unknown"));
+        assert_found(&check(&history.events), AT_MOST_20);
     }
 }
