@@ -108,6 +108,11 @@ impl Delivery {
         ledger.large_requests.release(large_bytes);
     }
 
+    /// Returns whether no requests of clients are in progress.
+    pub fn is_idle(&self) -> bool {
+        self.context.ledger.permits.outstanding() == 0
+    }
+
     /// Delivers the results of an applied transaction: events, its reply, and the replies to the
     /// reads that waited for it.
     ///

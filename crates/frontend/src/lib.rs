@@ -30,6 +30,7 @@ mod view;
 pub use audit_trail::AuditTrail;
 pub use connection::inbox::{ClientMessage, CoreInbox};
 pub use connection::service::CurrentService;
+pub use connection::waiting::WaitingClients;
 pub use connection::{Connection, Registry};
 pub use deliver::Delivery;
 pub use greeting::listener::{accept_loop, connect_in_process};

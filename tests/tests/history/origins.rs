@@ -7,16 +7,18 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
+use jute::Encode;
 use proto::OpCode;
+use proto::connect::AuthPacket;
 use proto::request::{Request, WriteRequest, flags};
 use serde_json::Value;
 use tests::certificates::Certificates;
 use tests::ensemble::{Ensemble, EnsembleBuilder, OUTSIDE, SESSION_TIMEOUT_MS};
 use tests::requests::{create_with, set_data};
-use tests::{Flavour, Port, RawSession, or_skip, wait_for, zoarium_binary};
+use tests::{Faults, Flavour, Port, RawSession, or_skip, wait_for, zoarium_binary};
 
 use crate::compare::Extent;
-use crate::site::{LIMIT, SUPER, lines, stderr, stdout};
+use crate::site::{LIMIT, SUPER, Site, lines, stderr, stdout};
 
 const PATH: &str = "/who";
 
@@ -478,4 +480,50 @@ fn credentials_leave_the_machine_only_over_verified_tls() {
     for (change, origin) in found.iter().zip(origins.iter().rev()) {
         assert_names(change, origin);
     }
+}
+
+/// The client authenticates again and disconnects while its change waits for the disk.
+#[test]
+fn a_change_keeps_the_origin_of_its_request_after_the_client_has_disconnected() {
+    let Some(faults) = or_skip("a held disk", Faults::new()) else {
+        return;
+    };
+    let Some(site) = Site::start_after(&[], Some(&faults.commands(1))) else {
+        return;
+    };
+    let open = || {
+        let session = RawSession::open(&site.server.address(), None, SESSION_TIMEOUT_MS);
+        session.expect("a session")
+    };
+    let (mut other, mut session) = (open(), open());
+    session
+        .authenticate("digest", USERS[0])
+        .expect("an identity");
+    let client = session.local_address().to_string();
+    let id = format!("sid=0x{:x}", session.session().id.0);
+    assert!(site.server.word("cons").contains(&id));
+    faults.hold_syncs(1, "/log.");
+    session.put(&Request::Write(create_open(PATH)));
+    session.flush().expect("a connection");
+    wait_for("a held sync", LIMIT, || faults.has_held(1).then_some(()));
+    let second = AuthPacket {
+        auth_type: 0,
+        scheme: Some("digest".into()),
+        auth: Some(USERS[1].into()).into(),
+    };
+    session.put_bytes(OpCode::Auth, &second.to_bytes());
+    session.flush().expect("a connection");
+    drop(session);
+    wait_for("the end of the connection", LIMIT, || {
+        (!site.server.word("cons").contains(&id)).then_some(())
+    });
+    faults.release(1);
+    let last = other.call(&Request::Write(create_open("/last")));
+    site.wait_until_recorded(last.expect("an answer").zxid.0);
+    let page = site.json(&format!("history/changes?path={PATH}"), Some(SUPER));
+    let change = &page["results"][0];
+    assert_eq!(change["client"], *client, "{change}");
+    let identities = change["identities"].as_array().expect("identities");
+    assert!(identities.contains(&"digest:u1".into()), "{change}");
+    assert!(!identities.contains(&"digest:u2".into()), "{change}");
 }

@@ -14,6 +14,7 @@ pub(crate) mod open;
 pub(crate) mod outgoing;
 pub(crate) mod service;
 pub(crate) mod socket;
+pub(crate) mod waiting;
 
 use std::net::SocketAddr;
 use std::ops::Deref;

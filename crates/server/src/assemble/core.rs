@@ -153,7 +153,6 @@ impl CoreThread {
             // The leader need not order a disconnected client's requests.
             return self.host.release_all(&requests);
         }
-        self.host.note_client(connection);
         self.host.note_requests(connection, &requests);
         self.received_ms
             .extend(std::iter::repeat_n(received_ms, requests.len()));

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use frontend::{AuditTrail, ClientMessage, Connection, CurrentService, Delivery, Registry};
-use hashbrown::HashMap;
+use frontend::{
+    AuditTrail, ClientMessage, Connection, CurrentService, Delivery, Registry, WaitingClients,
+};
 use host::{FlushAt, Schedule, ServerState, Traced};
 use metrics::audit::AuditLog;
 use proto::Zxid;
@@ -36,8 +37,7 @@ pub(crate) struct ServerHost {
     pub(super) schedule: Schedule,
     /// Connections to other members; `None` without an ensemble.
     ports: Option<MemberPorts>,
-    /// Connections that may wait for a result, by ticket.
-    connections: HashMap<Ticket, Arc<Connection>>,
+    clients: WaitingClients,
     delivery: Delivery,
     /// Feed of the change history; `None` without a change history.
     history: Option<Feed>,
@@ -76,7 +76,7 @@ impl ServerHost {
             disk: parts.disk,
             schedule: parts.schedule,
             ports: parts.ports,
-            connections: HashMap::new(),
+            clients: WaitingClients::new(parts.history.is_some()),
             delivery: parts.delivery,
             history: parts.history,
             trail: parts.audit.map(AuditTrail::new),
@@ -114,15 +114,13 @@ impl ServerHost {
         self.measures.end_turn();
     }
 
-    /// Registers a connection that is about to wait for a result.
-    pub(super) fn note_client(&mut self, connection: &Arc<Connection>) {
-        self.connections
-            .entry(connection.ticket())
-            .or_insert_with(|| connection.clone());
-    }
-
-    /// Registers in the audit trail, if any, requests that are about to be ordered or forwarded.
-    pub(super) fn note_requests(&mut self, connection: &Connection, requests: &[ClientRequest]) {
+    /// Registers a connection and its requests that are about to be ordered or forwarded.
+    pub(super) fn note_requests(
+        &mut self,
+        connection: &Arc<Connection>,
+        requests: &[ClientRequest],
+    ) {
+        self.clients.note(connection, requests);
         if let Some(trail) = &mut self.trail {
             trail.note_requests(connection.peer.ip(), requests);
         }
@@ -155,15 +153,15 @@ impl ServerHost {
             // The core has already handled these requests before it calls this function.
             CoreMessage::Client(ClientMessage::Submit { .. }) => None,
             CoreMessage::Client(ClientMessage::Sync(connection, sync)) => {
-                self.note_client(&connection);
+                self.clients.note(&connection, &[]);
                 Some(Input::Sync(sync))
             }
             CoreMessage::Client(ClientMessage::Renew(connection, renewal)) => {
-                self.note_client(&connection);
+                self.clients.note(&connection, &[]);
                 Some(Input::Renew(renewal))
             }
             CoreMessage::Client(ClientMessage::Gone(ticket)) => {
-                self.connections.remove(&ticket);
+                self.clients.disconnected(ticket, self.delivery.is_idle());
                 None
             }
             CoreMessage::Mesh(event) => match self.ports.as_mut()?.translate_election(event) {
@@ -212,6 +210,7 @@ impl ServerHost {
         if let Some(trail) = &mut self.trail {
             trail.forget();
         }
+        self.clients.forget_requests();
         self.service.begin(service);
         if let Some(done) = self.restored.take() {
             // Fails only if the operator no longer waits.
@@ -264,7 +263,7 @@ impl Host for ServerHost {
     fn applying(&mut self, tree: &Tree, origin: Ticket) {
         // Deferred connections are rare, and without them the connection is not looked up.
         if self.delivery.has_deferred_connections()
-            && let Some(connection) = self.connections.get(&origin)
+            && let Some(connection) = self.clients.connection(origin)
         {
             self.delivery.answer_deferred(tree, connection);
         }
@@ -274,18 +273,14 @@ impl Host for ServerHost {
         if let Some(trail) = &mut self.trail {
             trail.applied(&applied);
         }
-        let origin = applied
-            .origin
-            .and_then(|ticket| self.connections.get(&ticket));
+        let client = self.clients.take_origin(&applied);
         if let Some(history) = &mut self.history
             && applied.is_committed
         {
-            history.applied(applied.record, || {
-                origin.map(|connection| {
-                    (connection.peer, connection.lock().client.identities.clone())
-                })
-            });
+            history.applied(applied.record, client);
         }
+        let origin = applied.origin;
+        let origin = origin.and_then(|ticket| self.clients.connection(ticket));
         self.delivery.applied(tree, applied, origin);
     }
 
@@ -297,7 +292,7 @@ impl Host for ServerHost {
     }
 
     fn answer_sync(&mut self, tree: &Tree, ticket: Ticket) {
-        if let Some(connection) = self.connections.get(&ticket) {
+        if let Some(connection) = self.clients.connection(ticket) {
             self.delivery.answer_sync(tree, connection);
         }
     }

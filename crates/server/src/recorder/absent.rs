@@ -18,11 +18,7 @@ pub(crate) enum Feed {}
 
 impl Feed {
     /// Adds a transaction.
-    pub(crate) fn applied(
-        &mut self,
-        _: &TxnRecord,
-        _: impl FnOnce() -> Option<(SocketAddr, Arc<[Id]>)>,
-    ) {
+    pub(crate) fn applied(&mut self, _: &TxnRecord, _: Option<(SocketAddr, Arc<[Id]>)>) {
         match *self {}
     }
 

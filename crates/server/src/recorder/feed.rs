@@ -143,10 +143,10 @@ impl Feed {
     }
 
     /// Adds a committed transaction that has been applied. The tree is locked.
-    pub(crate) fn applied(&mut self, record: &TxnRecord, client: impl FnOnce() -> Option<Client>) {
+    pub(crate) fn applied(&mut self, record: &TxnRecord, client: Option<Client>) {
         self.last = record.header.zxid;
         if self.gathered.txns.len() < limits::HISTORY_GROUP_MAX {
-            self.gathered.push(record, client());
+            self.gathered.push(record, client);
         }
     }
 
@@ -252,7 +252,7 @@ mod tests {
         let progress = Arc::<Progress>::default();
         let mut feed = Feed::new(progress.clone(), queue);
         for (record, client) in &sent {
-            feed.applied(record, || client.clone());
+            feed.applied(record, client.clone());
         }
         feed.released();
         assert_eq!(progress.committed(), Zxid(5));

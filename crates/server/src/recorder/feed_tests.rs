@@ -45,7 +45,7 @@ fn record(zxid: i64, data: &Bytes) -> TxnRecord {
 /// The core applies transactions. Those that do not fit into the queue are omitted.
 fn apply(mut feed: Feed, data: &Bytes) {
     for zxid in 1..=TXNS {
-        feed.applied(&record(zxid, data), || None);
+        feed.applied(&record(zxid, data), None);
         feed.released();
         let queued = feed.progress.queued.load(Ordering::Relaxed);
         assert!(queued <= limits::HISTORY_QUEUE_BYTES, "{queued} bytes wait");
