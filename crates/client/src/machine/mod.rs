@@ -313,7 +313,8 @@ impl Machine {
             });
         }
         for request in self.watches.set_again(self.last_zxid) {
-            let op = OpCode::SetWatches2;
+            // Servers before 3.6 close the connection after a setWatches2.
+            let op = request.op();
             put_request(Xid::SET_WATCHES, op.number(), out, |out| {
                 request.encode(op, out);
             });

@@ -1,9 +1,9 @@
 //! Watches of a session, and their waiters.
 //!
 //! A server keeps watches per connection and drops them with the connection. The client must set
-//! the watches again with setWatches2. Like the tables of the server, the tables here follow
-//! replies and events: a standard watch is added with its reply, and removed by the event that
-//! fires it.
+//! the watches again with setWatches, or with setWatches2 if some are persistent. Like the tables
+//! of the server, the tables here follow replies and events: a standard watch is added with its
+//! reply, and removed by the event that fires it.
 //!
 //! The tables contain only the watches of the application, so the application determines their
 //! size. A dropped waiter ([`Watches::forget`]) leaves nothing in the tables or on the server.
@@ -106,7 +106,7 @@ impl Waiter {
     }
 }
 
-/// Table of watches. Each table corresponds to one list of a setWatches2 request.
+/// Table of watches. Each table corresponds to one list of a [`SetWatchesRequest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum WatchTable {
     Data,
