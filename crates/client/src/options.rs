@@ -135,6 +135,9 @@ impl Options {
     /// The handle continues: [`State::Connected`](crate::State::Connected) with the new session's
     /// id follows [`State::Expired`](crate::State::Expired). Ephemerals and watches of the old
     /// session have ended. The client sends its credentials again. Recipes need this option.
+    ///
+    /// If no server grants a new session for a whole session timeout, calls fail with
+    /// [`Error::Unreachable`](crate::Error::Unreachable), and the client continues its attempts.
     pub fn with_renewal(mut self) -> Self {
         self.is_renewed = true;
         self

@@ -47,10 +47,6 @@ impl StateSender {
         (Self { first, listeners }, receiver)
     }
 
-    pub(crate) fn is(&self, state: &State) -> bool {
-        *self.first.borrow() == *state
-    }
-
     /// Sends a state to all listeners without holding the lock, because a listener that borrows its
     /// state blocks the sender, and may subscribe again meanwhile. A new listener starts with the
     /// new state.

@@ -79,9 +79,11 @@ pub(crate) struct Machine {
     /// Packets of the successful auth requests, in order.
     auths: Vec<Bytes>,
     next_xid: i32,
-    /// Time at which the newest answered request was sent. The session lasts at least one timeout
-    /// from this time on.
+    /// Time at which the newest answered request was sent, or the time of the session's end. The
+    /// session lasts, or calls wait for the next session, at least one timeout from this time on.
     touched: Duration,
+    /// Whether no server was reached for a whole session timeout, so that calls do not wait.
+    is_unreachable: bool,
     /// Error of the last connection attempt since the connection was lost.
     dial_error: Option<Error>,
     phase: Phase,
@@ -179,6 +181,7 @@ impl Machine {
             auths: Vec::new(),
             next_xid: 1,
             touched: dialed,
+            is_unreachable: false,
             dial_error: None,
             phase: Phase::Dialing { since: dialed },
         }
@@ -204,8 +207,10 @@ impl Machine {
                 let at = self.ping_at(link).min(self.dead_at(link));
                 Some(due.map_or(at, |due| at.min(due)))
             }
-            Phase::Pausing { until } => Some(self.lost_at().map_or(*until, |at| at.min(*until))),
-            Phase::Dialing { .. } => self.lost_at(),
+            Phase::Pausing { until } => {
+                Some(self.unreachable_at().map_or(*until, |at| at.min(*until)))
+            }
+            Phase::Dialing { .. } => self.unreachable_at(),
             Phase::Ended => None,
         }
     }
@@ -254,8 +259,15 @@ impl Machine {
         };
         tracing::debug!(session = %self.session_id(), %error, "not connected");
         match error {
-            Error::SessionExpired { .. } if self.options.is_renewed => self.renew(now),
-            Error::SessionExpired { .. } => self.end(State::Expired),
+            // If the client wants a new session, the server refuses new sessions. This is a failed
+            // attempt like any other.
+            Error::SessionExpired { .. } if !self.wants_new_session => {
+                if self.options.is_renewed {
+                    self.renew(now);
+                } else {
+                    self.end(State::Expired);
+                }
+            }
             // Does not repeat the login. Repeated failures look like an attempt to guess the
             // password.
             Error::Login { server, reason } => {
@@ -265,7 +277,7 @@ impl Machine {
             // All handles have been dropped, so a connection would be useless.
             _ if self.inbox.is_closed() && self.inbox.is_empty() => self.end(State::Closed),
             error => {
-                if self.state.is(&State::Lost) && self.refuse_waiting(&error) {
+                if self.is_unreachable && self.refuse_waiting(&error) {
                     return self.end(State::Closed);
                 }
                 self.dial_error = Some(error);
@@ -279,6 +291,7 @@ impl Machine {
         if let Phase::Dialing { since } = self.phase {
             self.touched = since;
         }
+        self.is_unreachable = false;
         self.dial_error = None;
         self.hosts.handle_served();
         let connected = State::connected(self.hosts.current(), &accepted);
@@ -362,8 +375,8 @@ impl Machine {
         }
     }
 
-    /// Sends a ping or background work if it is due. While the client reconnects, reports that the
-    /// session may have ended if the session timeout has passed.
+    /// Sends a ping or background work if it is due. Without a connection, handles the end of the
+    /// session timeout.
     ///
     /// # Errors
     /// If the connection is dead.
@@ -372,8 +385,8 @@ impl Machine {
         out: &mut Vec<u8>,
         now: Duration,
     ) -> Result<(), LossReason> {
-        if self.lost_at().is_some_and(|at| now >= at) {
-            self.lose(now);
+        if self.unreachable_at().is_some_and(|at| now >= at) {
+            self.give_up_waiting(now);
         }
         let Phase::Connected(link) = &self.phase else {
             return Ok(());
@@ -418,10 +431,14 @@ impl Machine {
         }
     }
 
-    /// Reports that the session may have ended, and refuses the calls that wait for a connection.
-    fn lose(&mut self, now: Duration) {
+    /// Refuses the calls that wait for a connection. Reports that the session may have ended,
+    /// unless a server has already reported its end.
+    fn give_up_waiting(&mut self, now: Duration) {
         tracing::info!(session = %self.session_id(), "no server was reached for a whole session timeout");
-        self.state.send(State::Lost);
+        self.is_unreachable = true;
+        if !self.wants_new_session {
+            self.state.send(State::Lost);
+        }
         let last = self.dial_error.clone().unwrap_or_else(|| {
             // No attempt has failed, so the first attempt is still waiting for its answer.
             let waited = match self.phase {
@@ -438,10 +455,11 @@ impl Machine {
         }
     }
 
-    /// Returns the time at which the session is lost, or `None` if the client is not reconnecting.
-    fn lost_at(&self) -> Option<Duration> {
-        let is_reconnecting = self.state.is(&State::Reconnecting);
-        is_reconnecting.then_some(self.touched + self.timeout)
+    /// Returns the time from which calls do not wait for a connection, or `None` if the client is
+    /// connected or this time has passed.
+    fn unreachable_at(&self) -> Option<Duration> {
+        let is_waiting = matches!(self.phase, Phase::Pausing { .. } | Phase::Dialing { .. });
+        (is_waiting && !self.is_unreachable).then_some(self.touched + self.timeout)
     }
 
     /// Returns the time at which a silent connection is dead. A third of the session timeout
@@ -467,6 +485,10 @@ impl Machine {
             .end(&State::Expired.refusal(OpCode::Ping, session));
         self.last_zxid = Zxid::ZERO;
         self.wants_new_session = true;
+        // A server was reached, so the calls may wait for a whole session timeout again.
+        self.touched = now;
+        self.is_unreachable = false;
+        self.dial_error = None;
         self.state.send(State::Expired);
         self.phase = Phase::Pausing { until: now };
     }

@@ -103,10 +103,14 @@ impl Site {
     /// Advances the time from deadline to deadline, refusing every dial, until `end` or until the
     /// connection is dead.
     fn pass_until(&mut self, end: Duration) -> Option<(Duration, LossReason)> {
+        self.pass_with(&refused(), end)
+    }
+
+    fn pass_with(&mut self, refusal: &Error, end: Duration) -> Option<(Duration, LossReason)> {
         let mut now = Duration::ZERO;
-        loop {
+        for _ in 0..1000 {
             if self.machine.poll_order(now).is_some() {
-                let refused = Err(refused());
+                let refused = Err(refusal.clone());
                 self.machine.handle_dialed(refused, &mut self.out, now);
             }
             let deadline = self.machine.deadline()?;
@@ -118,6 +122,7 @@ impl Site {
                 return Some((now, reason));
             }
         }
+        panic!("attempts without pauses at {now:?}")
     }
 
     fn state(&self) -> State {
@@ -343,5 +348,44 @@ fn an_expired_session_is_renewed_only_on_request() {
             assert_eq!(site.state().connected_session(), Some(SessionId(2)));
             assert_eq!(site.machine.session_id(), SessionId(2));
         }
+    }
+}
+
+#[test]
+fn waiting_calls_are_refused_while_no_server_grants_a_new_session() {
+    let expired = |session| Error::SessionExpired {
+        session: SessionId(session),
+        server: "a:1".into(),
+    };
+    // The second kind of server answers, but refuses new sessions.
+    for refusal in [refused(), expired(0)] {
+        let mut site = Site::new(options().with_renewal());
+        site.machine.handle_lost(&LossReason::ClosedByServer, at(1));
+        assert!(site.machine.poll_order(at(1)).is_some());
+        let over = Err(expired(1));
+        site.machine.handle_dialed(over, &mut site.out, at(2));
+        let (command, mut answer) = Command::new(OpCode::Exists, None, Bytes::new());
+        assert!(site.calls.try_send(command).is_ok());
+        assert!(site.pass_with(&refusal, at(10)).is_none());
+        assert!(answer.try_recv().is_err(), "it may still be sent");
+        assert!(site.pass_with(&refusal, at(11)).is_none());
+        let error = answer.try_recv().unwrap().unwrap_err();
+        let Error::Unreachable { last, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(last.to_string(), refusal.to_string());
+        assert_eq!(
+            site.state(),
+            State::Expired,
+            "the session is certainly over"
+        );
+
+        // A later call is refused with the next attempt.
+        let (close, mut closed) = Command::new(OpCode::CloseSession, None, Bytes::new());
+        assert!(site.calls.try_send(close).is_ok());
+        assert!(site.pass_with(&refusal, at(20)).is_none());
+        let error = closed.try_recv().unwrap().unwrap_err();
+        assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+        assert!(site.machine.is_ended());
     }
 }
