@@ -3,7 +3,6 @@
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::nodes::path_hash;
-use crate::path;
 
 /// The set of quota roots.
 #[derive(Debug, Default)]
@@ -29,7 +28,7 @@ impl QuotaRoots {
         }
     }
 
-    /// Returns the deepest root that is `path` or one of its ancestors. Never returns `/zookeeper`.
+    /// Returns the deepest root that is `path` or one of its ancestors.
     pub(crate) fn deepest<'a>(&self, path: &'a str) -> Option<&'a str> {
         if self.roots.is_empty() {
             return None;
@@ -39,9 +38,7 @@ impl QuotaRoots {
             .chain([itself])
             .filter(|(hash, prefix)| self.roots.find(*hash, |root| **root == **prefix).is_some())
             .last();
-        deepest
-            .map(|(_, root)| root)
-            .filter(|root| *root != path::ZOOKEEPER)
+        deepest.map(|(_, root)| root)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
@@ -64,7 +61,7 @@ mod tests {
         assert_eq!(roots.deepest("/a/b/c"), Some("/a/b/c"));
         assert_eq!(roots.deepest("/a/b/c/d/e"), Some("/a/b/c"));
         assert_eq!(roots.deepest("/ab"), None);
-        assert_eq!(roots.deepest("/zookeeper/x"), None);
+        assert_eq!(roots.deepest("/zookeeper/x"), Some("/zookeeper"));
         roots.remove("/a");
         assert_eq!((roots.deepest("/a/b"), roots.iter().count()), (None, 2));
     }
