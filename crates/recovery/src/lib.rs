@@ -152,8 +152,7 @@ pub struct OwnLog {
     pub epochs: Epochs,
     /// Last transaction in the log.
     pub last_logged: Zxid,
-    /// Zxid after which the log files are without a gap. The loaded snapshot may contain
-    /// transactions that were never logged here.
+    /// Zxid after which the log files are without a gap. See [`Recovered::log_whole_from`].
     pub log_whole_from: Zxid,
     /// Whether the member may vote. False if the data is
     /// [`Untrusted`](storage::EmptyDirectory::Untrusted).
@@ -170,11 +169,10 @@ impl OwnLog {
         dirs: &DataDirs,
         recovered: &Recovered,
     ) -> Result<Self, StorageError> {
-        let snapshot = recovered.snapshot.as_ref();
         Ok(Self {
             epochs: Epochs::load(disk, dirs, recovered.last_zxid)?,
             last_logged: recovered.last_zxid.max(Zxid::ZERO),
-            log_whole_from: snapshot.map_or(Zxid::ZERO, |snapshot| snapshot.zxid),
+            log_whole_from: recovered.log_whole_from(),
             is_trusted: recovered.empty != Some(EmptyDirectory::Untrusted),
         })
     }

@@ -47,7 +47,7 @@ pub use elections::voting_lists::ElectorateError;
 pub use interface::effect::{Applied, DiskOrder, Effect, Service, Synchronised};
 pub use interface::host::{Host, Now, State, Turn};
 pub use interface::input::{
-    ClientRequest, Input, LeaderEvent, LearnerEvent, Port, Renewal, SyncRequest, Ticket,
+    ClientRequest, Input, LeaderEvent, LearnerEvent, LoadedTree, Port, Renewal, SyncRequest, Ticket,
 };
 pub use interface::large_bytes::LargeBytes;
 pub use interface::note::{Note, Stage};

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use recovery::{DurableLog, RecoveredTree, Reloaded};
-use replica::{DiskOrder, Input, MemberFile, State};
+use replica::{DiskOrder, Input, LoadedTree, MemberFile, State};
 use storage::{Committed, Disk, StorageError};
 
 pub use group::LogGroup;
@@ -187,7 +187,11 @@ pub fn carry_out<D: Disk>(
             }
             Reloaded::Loaded { found, end } => {
                 loaded(&found);
-                let tree = Some(Box::new(found.tree));
+                let loaded = LoadedTree {
+                    log_whole_from: found.recovered.log_whole_from(),
+                    tree: found.tree,
+                };
+                let tree = Some(Box::new(loaded));
                 Input::Reloaded { tree, end }
             }
         }),

@@ -126,7 +126,7 @@ pub enum Input {
     /// and the disk is unchanged.
     Reloaded {
         /// Loaded tree.
-        tree: Option<Box<Tree>>,
+        tree: Option<Box<LoadedTree>>,
         /// Last zxid of the log.
         end: Zxid,
     },
@@ -150,6 +150,16 @@ pub enum Input {
     DiskFailed,
     /// The server must stop.
     Shutdown,
+}
+
+/// Tree that was loaded from disk.
+#[derive(Debug)]
+pub struct LoadedTree {
+    /// The tree.
+    pub tree: Tree,
+    /// Zxid after which the log files are without a gap: the zxid of the loaded snapshot. See
+    /// [`MemberStart::log_whole_from`](crate::MemberStart::log_whole_from).
+    pub log_whole_from: Zxid,
 }
 
 /// Event on a learner's connection.

@@ -7,7 +7,7 @@ use tree::Tree;
 use super::{Draining, NextRole, Role};
 use crate::interface::effect::{DiskOrder, Effect, Service};
 use crate::interface::host::{Host, State, Turn};
-use crate::interface::input::Port;
+use crate::interface::input::{LoadedTree, Port};
 use crate::limits::LOOK_PAUSE_MS;
 use crate::replica::Replica;
 use crate::session::Sessions;
@@ -202,11 +202,11 @@ impl<H: Host> Replica<H> {
         turn.disk(DiskOrder::Reload { keep });
     }
 
-    /// Handles the tree that was loaded from disk, after a cut or because it was unreliable. `tree`
+    /// Handles the tree that was loaded from disk, after a cut or because it was unreliable. `loaded`
     /// is `None` if the cut was refused and the disk is unchanged.
     pub(crate) fn handle_reloaded(
         &mut self,
-        tree: Option<Box<Tree>>,
+        loaded: Option<Box<LoadedTree>>,
         end: Zxid,
         turn: &mut Turn<'_, H>,
     ) {
@@ -217,10 +217,17 @@ impl<H: Host> Replica<H> {
             // ended.
             member.committed.truncate_after(end);
         }
-        if let Some(tree) = tree {
-            self.replace_tree(*tree, turn);
+        if let Some(loaded) = loaded {
+            let LoadedTree {
+                tree,
+                log_whole_from,
+            } = *loaded;
+            self.replace_tree(tree, turn);
             if let Some(member) = &mut self.member {
                 member.last_logged = end;
+                // The snapshot of a synchronisation may have received its name before the role
+                // ended. Its report is ignored, but the log has a hole before it.
+                member.log_whole_from = log_whole_from;
             }
         }
         match &mut self.role {

@@ -7,7 +7,7 @@ use proto::{Epoch, Zxid};
 use tree::Generation;
 use zoarium_replica::{DiskOrder, Effect, Input, LeaderEvent, State};
 
-use crate::learning::{record, tree_at};
+use crate::learning::{loaded_at, record, tree_at};
 use crate::support::{Server, zxid};
 
 /// The first packet of a synchronisation.
@@ -81,7 +81,7 @@ impl Member {
             Effect::Disk(DiskOrder::SaveCurrentEpoch(epoch)) => Input::CurrentEpochSaved(epoch),
             Effect::Disk(DiskOrder::Reload { keep }) => {
                 let end = keep.unwrap_or(self.committed);
-                let tree = Some(Box::new(tree_at(end)));
+                let tree = Some(Box::new(loaded_at(end)));
                 Input::Reloaded { tree, end }
             }
             Effect::Disk(DiskOrder::TakeOver { last, of }) => {

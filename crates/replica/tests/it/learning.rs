@@ -7,7 +7,7 @@ use proto::leader::LeaderPacket;
 use proto::txn::{Txn, TxnHeader, TxnRecord};
 use proto::{Epoch, SessionId, Zxid};
 use tree::{Tree, TreeSettings};
-use zoarium_replica::{DiskOrder, Effect, Input, LeaderEvent, State};
+use zoarium_replica::{DiskOrder, Effect, Input, LeaderEvent, LoadedTree, State};
 
 use crate::support::{Server, zxid};
 
@@ -39,6 +39,14 @@ pub(crate) fn tree_at(zxid: Zxid) -> Tree {
     tree
 }
 
+/// Returns the tree that this server loads from its snapshot of this zxid.
+pub(crate) fn loaded_at(zxid: Zxid) -> LoadedTree {
+    LoadedTree {
+        tree: tree_at(zxid),
+        log_whole_from: zxid,
+    }
+}
+
 fn committed(server: &mut Server, attempt: u64, zxid: Zxid) {
     let txn = record(zxid).to_bytes();
     server.leader_sends(attempt, LeaderPacket::Proposal { zxid, txn });
@@ -50,6 +58,57 @@ fn committed(server: &mut Server, attempt: u64, zxid: Zxid) {
 /// learner that is synchronised from them must not miss these transactions.
 #[test]
 fn a_leader_with_a_hole_in_its_log_sends_a_snapshot() {
+    let (mut server, attempt, written) = member_that_takes_over();
+    server.handle(Input::SnapshotWritten {
+        attempt,
+        zxid: written,
+    });
+    server.handle(Input::Synced(written));
+    server.handle(Input::CurrentEpochSaved(Epoch(2)));
+    server.leader_sends(attempt, LeaderPacket::UpToDate);
+    assert!(server.replica.view().unwrap().is_serving);
+    logs_more_than_fits_in_memory(&mut server, attempt, 2, 4);
+    leads_and_sends_a_snapshot(&mut server, 2);
+}
+
+/// The snapshot has its name when the leader fails, but the report arrives after the end of the
+/// role. The tree is then loaded from this snapshot, and the log before it has the same hole.
+#[test]
+fn a_leader_that_loaded_the_snapshot_of_an_ended_role_sends_a_snapshot() {
+    let (mut server, attempt, written) = member_that_takes_over();
+    let event = LeaderEvent::Closed;
+    server.handle(Input::Leader { attempt, event });
+    let reloads =
+        |effect: &Effect| matches!(effect, Effect::Disk(DiskOrder::Reload { keep: None }));
+    assert!(server.effects().iter().any(reloads));
+    server.handle(Input::SnapshotWritten {
+        attempt,
+        zxid: written,
+    });
+    server.handle(Input::Reloaded {
+        tree: Some(Box::new(loaded_at(written))),
+        end: written,
+    });
+    let attempt = server.follow_3(written, 2, 1);
+    let event = LeaderEvent::Connected;
+    server.handle(Input::Leader { attempt, event });
+    server.leader_sends(attempt, LeaderPacket::leader_info(Epoch(3)));
+    server.handle(Input::AcceptedEpochSaved(Epoch(3)));
+    server.leader_sends(attempt, LeaderPacket::Diff { zxid: written });
+    let new_leader = LeaderPacket::NewLeader {
+        zxid: zxid(3, 0),
+        config: None,
+    };
+    server.leader_sends(attempt, new_leader);
+    server.handle(Input::CurrentEpochSaved(Epoch(3)));
+    server.leader_sends(attempt, LeaderPacket::UpToDate);
+    logs_more_than_fits_in_memory(&mut server, attempt, 3, 1);
+    leads_and_sends_a_snapshot(&mut server, 3);
+}
+
+/// Returns a member that writes the tree of its leader, the number of its role, and the last zxid
+/// of the tree.
+fn member_that_takes_over() -> (Server, u64, Zxid) {
     let sent = zxid(1, 5);
     let mut server = Server::member_that_keeps(1, 1);
     let attempt = server.follow_3(sent, 1, 1);
@@ -68,31 +127,30 @@ fn a_leader_with_a_hole_in_its_log_sends_a_snapshot() {
         config: None,
     };
     server.leader_sends(attempt, new_leader);
+    let written = zxid(2, 3);
     let effects = server.effects();
-    let takes_over = |effect: &Effect| matches!(effect, Effect::Disk(DiskOrder::TakeOver { last, .. }) if *last == zxid(2, 3));
+    let takes_over = |effect: &Effect| matches!(effect, Effect::Disk(DiskOrder::TakeOver { last, .. }) if *last == written);
     assert!(effects.iter().any(takes_over), "{effects:?}");
-    let zxid_written = zxid(2, 3);
-    server.handle(Input::SnapshotWritten {
-        attempt,
-        zxid: zxid_written,
-    });
-    server.handle(Input::Synced(zxid_written));
-    server.handle(Input::CurrentEpochSaved(Epoch(2)));
-    server.leader_sends(attempt, LeaderPacket::UpToDate);
-    assert!(server.replica.view().unwrap().is_serving);
-    // More than fits in memory.
-    for counter in 4..=20 {
-        committed(&mut server, attempt, zxid(2, counter));
+    (server, attempt, written)
+}
+
+/// Logs the transactions of this epoch from `first` on, and ends the role.
+fn logs_more_than_fits_in_memory(server: &mut Server, attempt: u64, epoch: i64, first: u32) {
+    for counter in first..=20 {
+        committed(server, attempt, zxid(epoch, counter));
     }
-    let last = zxid(2, 20);
-    server.handle(Input::Synced(last));
+    server.handle(Input::Synced(zxid(epoch, 20)));
     let event = LeaderEvent::Closed;
     server.handle(Input::Leader { attempt, event });
+}
 
-    server.lead_as_1(last, 3);
+/// Lets the server lead after this epoch. Its log begins after 2:3, and a learner lacks 2:1.
+fn leads_and_sends_a_snapshot(server: &mut Server, epoch: i64) {
+    let next = epoch + 1;
+    server.lead_as_1_in(epoch, zxid(epoch, 20), next);
     server.effects();
-    server.learner_comes(7, 2, Epoch(3), zxid(2, 0));
-    server.handle(Input::CurrentEpochSaved(Epoch(3)));
+    server.learner_comes(7, 2, Epoch(next), zxid(2, 0));
+    server.handle(Input::CurrentEpochSaved(Epoch(next)));
     let effects = server.effects();
     let reads = |effect: &Effect| matches!(effect, Effect::ReadLog { .. });
     let sends = |effect: &Effect| matches!(effect, Effect::SendSnapshot { .. });
@@ -196,7 +254,7 @@ fn a_cut_that_outlasts_its_role_also_shortens_the_committed_list() {
     assert!(effects.iter().any(cuts), "{effects:?}");
     close(&mut server, attempt);
     server.handle(Input::Reloaded {
-        tree: Some(Box::new(tree_at(kept))),
+        tree: Some(Box::new(loaded_at(kept))),
         end: kept,
     });
 

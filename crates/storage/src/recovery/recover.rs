@@ -384,6 +384,13 @@ fn remove_empty<D: Disk>(
 }
 
 impl Recovered {
+    /// Returns the zxid after which the log files are without a gap. The loaded snapshot may contain
+    /// transactions that were never logged here, if it was received from a leader.
+    pub fn log_whole_from(&self) -> Zxid {
+        let snapshot = self.snapshot.as_ref();
+        snapshot.map_or(Zxid::ZERO, |snapshot| snapshot.zxid)
+    }
+
     /// Returns the result for a member whose files are untrusted.
     fn untrusted() -> Self {
         Self {
