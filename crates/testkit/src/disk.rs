@@ -246,7 +246,7 @@ impl Disk for SimDisk {
         let here = here.filter(|(path, _)| path.parent() == Some(dir));
         let entry = |(path, inode): (&PathBuf, &usize)| {
             let name = path.file_name()?.to_str()?.to_owned();
-            let len = inner.inodes[*inode].now.len() as u64;
+            let len = Ok(inner.inodes[*inode].now.len() as u64);
             let is_dir = false;
             Some(DirEntry { name, len, is_dir })
         };

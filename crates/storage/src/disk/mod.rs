@@ -13,13 +13,14 @@ use std::io;
 use std::path::Path;
 
 /// Entry in a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct DirEntry {
     /// Name without the directory. Names that are not UTF-8 are not listed.
     pub name: String,
-    /// Length, bytes; 0 for directories.
-    pub len: u64,
-    /// Whether the entry is a directory.
+    /// Length, bytes; 0 for directories. An error if the entry exists but cannot be examined, for
+    /// example a dangling symbolic link. A history without the file of this entry may be incomplete.
+    pub len: io::Result<u64>,
+    /// Whether the entry is known to be a directory.
     pub is_dir: bool,
 }
 

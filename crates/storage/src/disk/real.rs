@@ -1,6 +1,6 @@
 //! The disk of this machine, through the operating system.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -45,13 +45,15 @@ impl Disk for RealDisk {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            // Follows links, because a snapshot may be a link. A file without metadata is skipped,
-            // because a purge may have removed it in the meantime.
-            let Ok(metadata) = fs::metadata(entry.path()) else {
-                continue;
+            let path = entry.path();
+            // Follows links, because a snapshot may be a link.
+            let metadata = match fs::metadata(&path) {
+                // A purge may have removed the file in the meantime.
+                Err(_) if is_missing(&path) => continue,
+                metadata => metadata,
             };
-            let is_dir = metadata.is_dir();
-            let len = if is_dir { 0 } else { metadata.len() };
+            let is_dir = metadata.as_ref().is_ok_and(Metadata::is_dir);
+            let len = metadata.map(|metadata| if is_dir { 0 } else { metadata.len() });
             entries.push(DirEntry { name, len, is_dir });
         }
         Ok(entries)
@@ -118,6 +120,12 @@ impl Disk for RealDisk {
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+}
+
+/// Returns whether the directory does not contain the name. A symbolic link is not followed.
+fn is_missing(path: &Path) -> bool {
+    let found = fs::symlink_metadata(path);
+    found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 impl DiskFile for File {

@@ -9,6 +9,7 @@
 //!
 //! Source: Util.getZxidFromName.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use proto::Zxid;
@@ -124,7 +125,7 @@ pub(crate) fn unfinished_name(name: &str) -> String {
 /// `log.5.fixed`). Java would replay both.
 ///
 /// # Errors
-/// If the directory cannot be listed.
+/// If the directory cannot be listed, or if a file cannot be examined.
 pub fn list_logs<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<LogFile>, StorageError> {
     let mut found: Vec<(Zxid, bool, String, u64)> = Vec::new();
     for entry in disk.list(dir).map_err(io_error("list", dir))? {
@@ -133,7 +134,9 @@ pub fn list_logs<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<LogFile>, StorageE
             continue;
         }
         if let Some(zxid) = name.zxid {
-            found.push((zxid, !name.suffix.is_empty(), entry.name, entry.len));
+            let is_copy = !name.suffix.is_empty();
+            let len = examined(dir, &entry.name, entry.len)?;
+            found.push((zxid, is_copy, entry.name, len));
         }
     }
     found.sort();
@@ -153,7 +156,7 @@ pub fn list_logs<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<LogFile>, StorageE
 /// compressed ones.
 ///
 /// # Errors
-/// If the directory cannot be listed.
+/// If the directory cannot be listed, or if a file cannot be examined.
 pub fn list_snapshots<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<SnapshotFile>, StorageError> {
     let mut found: Vec<SnapshotFile> = Vec::new();
     for entry in disk.list(dir).map_err(io_error("list", dir))? {
@@ -166,12 +169,18 @@ pub fn list_snapshots<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<SnapshotFile>
                 zxid,
                 compression: Compression::of_name(&entry.name),
                 path: dir.join(&entry.name),
-                len: entry.len,
+                len: examined(dir, &entry.name, entry.len)?,
             });
         }
     }
     found.sort_by(|a, b| b.zxid.cmp(&a.zxid).then_with(|| a.path.cmp(&b.path)));
     Ok(found)
+}
+
+/// Returns the length of a log or snapshot. A file that exists but cannot be examined is an error:
+/// without it, a shorter history would seem to be complete.
+fn examined(dir: &Path, name: &str, len: io::Result<u64>) -> Result<u64, StorageError> {
+    len.map_err(io_error("examine", &dir.join(name)))
 }
 
 #[cfg(test)]

@@ -176,6 +176,26 @@ fn a_current_epoch_without_a_number_is_written_again_if_it_is_certain() {
     }
 }
 
+/// Without the file, the rest of the history would seem to be complete, and a member could be
+/// elected with it.
+#[test]
+fn a_log_that_cannot_be_examined_is_refused_with_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    with_data(&dirs);
+    let newest = dirs.log.join("log.6");
+    std::os::unix::fs::symlink("unmounted/log.6", &newest).unwrap();
+    let load = || outcome::load_dirs(&dirs, &RecoverySettings::new(testkit::LIMITS));
+    let error = load().map(drop).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains(&newest.display().to_string()), "{text}");
+    // The server exits. It does not move the history aside, because the disk may only be unmounted.
+    assert_eq!((error.exit_code(), error.is_damage()), (1, false));
+    // A name that does not belong to the history has no effect.
+    fs::rename(&newest, dirs.log.join("notes")).unwrap();
+    assert_eq!(load().unwrap().0.last_zxid, Zxid(5));
+}
+
 #[test]
 fn a_directory_that_cannot_be_created_is_refused_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
