@@ -302,8 +302,9 @@ impl Disk for SimDisk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.change(|inner| {
-            inner.inode_of(path)?;
-            inner.name(Naming::Unlink(path.to_path_buf()));
+            if inner.names.contains_key(path) {
+                inner.name(Naming::Unlink(path.to_path_buf()));
+            }
             Ok(())
         })
     }

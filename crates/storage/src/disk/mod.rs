@@ -61,7 +61,8 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// Renames a file. An existing file with the new name is replaced atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file.
+    /// Removes a file. A missing file counts as removed, because a purge of another process may
+    /// remove it at any time.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the directory's entries durable.

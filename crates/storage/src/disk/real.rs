@@ -94,7 +94,10 @@ impl Disk for RealDisk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         blocking::mark("remove a file");
-        fs::remove_file(path)
+        match fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

@@ -266,12 +266,7 @@ fn warnings_about(
 /// If the file cannot be removed.
 pub fn remove_initialize_marker<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<(), StorageError> {
     let marker = marker_path(dirs);
-    match disk.remove(&marker) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(io_error("remove", &marker)(error))
-        }
-        _ => Ok(()),
-    }
+    disk.remove(&marker).map_err(io_error("remove", &marker))
 }
 
 fn marker_path(dirs: &DataDirs) -> PathBuf {

@@ -168,9 +168,7 @@ impl<D: Disk> SnapshotWriter<D> {
     }
 
     fn remove_unfinished(&self) {
-        if let Err(error) = self.disk.remove(&self.unfinished())
-            && error.kind() != io::ErrorKind::NotFound
-        {
+        if let Err(error) = self.disk.remove(&self.unfinished()) {
             tracing::warn!(file = %self.unfinished().display(), %error, "cannot remove an unfinished snapshot");
         }
     }

@@ -11,9 +11,9 @@ use proto::Zxid;
 use testkit::vectors::{self, number};
 use testkit::{Random, SimDisk};
 use zoarium_storage::{
-    Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, RecoverySettings,
-    SnapshotTrailer, SnapshotWriter, StorageError, cut_log, last_logged_zxid, list_logs,
-    list_snapshots, purge, recover, remove_other_snapshots, truncate,
+    Compression, DataDirs, Disk as _, LogSettings, LogWriter, OpenOptions, RealDisk,
+    RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, cut_log, last_logged_zxid,
+    list_logs, list_snapshots, purge, recover, remove_other_snapshots, truncate,
 };
 
 fn sizes(dir: &Path) -> Vec<(String, i64)> {
@@ -389,4 +389,11 @@ fn snapshots_of_another_log_are_removed_and_the_replacement_stays() {
         .collect();
     left.sort_unstable();
     assert_eq!(left, ["log.1", "notes", "snapshot.20"]);
+}
+
+#[test]
+fn a_file_that_another_purge_removed_first_counts_as_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    RealDisk.remove(&dir.path().join("snapshot.1")).unwrap();
+    SimDisk::default().remove("snapshot.1".as_ref()).unwrap();
 }
