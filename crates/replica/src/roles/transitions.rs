@@ -152,7 +152,11 @@ impl<H: Host> Replica<H> {
         if reloads {
             self.undelivered.clear();
             self.in_flight.clear();
-            return self.reload(None, turn);
+            if !self.is_ending {
+                return self.reload(None, turn);
+            }
+            // Nothing uses the tree of a server that has ended. The next start loads the files.
+            begin_unestablished(turn);
         }
         self.apply_uncommitted(turn);
         if !self.keeps_wrong_tree(turn) {

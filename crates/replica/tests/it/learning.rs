@@ -106,6 +106,19 @@ fn a_leader_that_loaded_the_snapshot_of_an_ended_role_sends_a_snapshot() {
     leads_and_sends_a_snapshot(&mut server, 3);
 }
 
+/// Loading a large tree takes minutes, and the next start loads it anyway.
+#[test]
+fn a_member_that_stops_while_it_takes_over_does_not_load_its_own_tree() {
+    let (mut server, ..) = member_that_takes_over();
+    let ordered = server.state.generation();
+    server.handle(Input::Shutdown);
+    let effects = server.effects();
+    let disk = |effect: &Effect| matches!(effect, Effect::Disk(_));
+    assert!(!effects.iter().any(disk), "{effects:?}");
+    assert!(server.replica.is_over());
+    assert_ne!(server.state.generation(), ordered, "no file gets its name");
+}
+
 /// Returns a member that writes the tree of its leader, the number of its role, and the last zxid
 /// of the tree.
 fn member_that_takes_over() -> (Server, u64, Zxid) {
