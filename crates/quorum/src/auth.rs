@@ -281,4 +281,4 @@ where
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
 mod auth;
+mod greetings;
 pub mod limits;
 mod mesh;
 #[cfg_attr(

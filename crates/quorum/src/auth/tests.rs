@@ -10,7 +10,7 @@ const SOMEBODY: DialledServer<'_> = DialledServer {
     host: "localhost",
 };
 
-fn auth(joins_as: &str, password: &str, server_requires: bool) -> QuorumAuth {
+pub(crate) fn auth(joins_as: &str, password: &str, server_requires: bool) -> QuorumAuth {
     let users = [("zk".to_owned(), Secret::new("secret"))];
     QuorumAuth {
         learner: Some(SaslInitiator::DigestMd5(SaslLogin {

@@ -1,13 +1,12 @@
 //! Election port: binding, retries, and reading hellos.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use proto::hello::{Endpoint, Hello, HelloFault};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use transport::tls::looks_like_tls;
 use transport::{
@@ -19,6 +18,7 @@ use super::input::{Input, ListenerContext};
 use super::limits::{BACKLOG, BIND_PAUSE, GREETINGS_MAX};
 use super::settings::MeshSettings;
 use crate::auth::AuthError;
+use crate::greetings::Greetings;
 use crate::limits::RESOLVE_TIMEOUT;
 
 /// Returns the addresses to listen on: the addresses of this server or, with `on_all_ips`, their
@@ -106,18 +106,13 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
         reserved_descriptors: ReservedDescriptors::ByMembers,
     };
     let mut greetings = JoinSet::new();
-    let mut oldest_first: VecDeque<(SocketAddr, AbortHandle)> = VecDeque::new();
+    let mut bounded = Greetings::new(GREETINGS_MAX);
     let admit = |stream, peer| {
         while greetings.try_join_next().is_some() {}
-        oldest_first.retain(|(_, greeting)| !greeting.is_finished());
-        if oldest_first.len() >= GREETINGS_MAX
-            && let Some((peer, oldest)) = oldest_first.pop_front()
-        {
-            oldest.abort();
+        let greeting = greetings.spawn(greet(stream, peer, context.clone()));
+        if let Some(peer) = bounded.add(peer, greeting) {
             log_limiter::limited!(in context.log_limiter => warn, %peer, "too many election connections without a hello, closing the oldest one");
         }
-        let greeting = greetings.spawn(greet(stream, peer, context.clone()));
-        oldest_first.push_back((peer, greeting));
     };
     accept_each(&listener, accepting, admit).await;
 }

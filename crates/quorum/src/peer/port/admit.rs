@@ -22,7 +22,11 @@ impl Port {
             if self.settings.acceptor.is_plain() && !self.settings.auth.is_on() {
                 return self.admit(stream.into(), Vec::new(), peer, term);
             }
-            self.runtime.spawn(self.clone().greet(stream, peer, term));
+            let greeting = self.runtime.spawn(self.clone().greet(stream, peer, term));
+            let evicted = self.greetings.lock().add(peer, greeting.abort_handle());
+            if let Some(peer) = evicted {
+                log_limiter::limited!(in self.log_limiter => warn, %peer, "too many learners without a login, closing the oldest one");
+            }
         };
         let accepting = Accepting {
             of: "learners",
@@ -48,12 +52,7 @@ impl Port {
         if !auth.is_on() {
             return self.admit(stream, Vec::new(), peer, term);
         }
-        let Ok(place) = self.logging_in.clone().try_acquire_owned() else {
-            log_limiter::limited!(warn, %peer, max = limits::LEARNER_LINKS_MAX, "learner refused: too many logins are in progress");
-            return;
-        };
         let admitted = timeout(self.settings.stall, auth.admit(&mut stream, Vec::new())).await;
-        drop(place);
         match admitted {
             Ok(Ok(ahead)) => self.admit(stream, ahead, peer, term),
             Ok(Err(error)) => log_limiter::limited!(warn, %peer, err = %error, "learner refused"),

@@ -25,7 +25,6 @@ use proto::packet::QuorumPacket;
 use replica::{Input, LearnerEvent, Port as Which};
 use storage::DataDirs;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use transport::Listener;
 use transport::tls::Acceptor;
@@ -41,6 +40,7 @@ use super::error::PeerError;
 use super::event::{PeerEvent, PeerSink, ReadAhead};
 use super::outbox::PacketBatch;
 use crate::auth::QuorumAuth;
+use crate::greetings::Greetings;
 use crate::limits;
 
 /// Configuration of the leader's side.
@@ -86,8 +86,8 @@ struct Port {
     latest_requester: AtomicU64,
     /// Read-ahead of all connections, if they share it.
     read_ahead: Option<ReadAhead>,
-    /// Permits for learners that are logging in.
-    logging_in: Arc<Semaphore>,
+    /// Learners that are logging in.
+    greetings: Mutex<Greetings>,
     /// Packets that were sent since the last flush.
     staged: Mutex<Staging>,
     term: Mutex<Term>,
@@ -123,7 +123,7 @@ impl LearnerPort {
             links_made: AtomicU64::new(0),
             latest_requester: AtomicU64::new(0),
             read_ahead,
-            logging_in: Arc::new(Semaphore::new(limits::LEARNER_LINKS_MAX)),
+            greetings: Mutex::new(Greetings::new(limits::LOGINS_MAX)),
             staged: Mutex::default(),
             term: Mutex::default(),
         }))

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +12,10 @@ use proto::packet::QuorumPacket;
 use proto::{Epoch, Id, SessionId, Zxid};
 use replica::{Input, LeaderEvent, LearnerEvent};
 
-use super::support::{TestMember, bytes_of, introduction, raw_leader, raw_learner, write_packet};
+use super::support::{
+    TestMember, bytes_of, introduction, is_closed, raw_leader, raw_learner, write_packet,
+};
+use crate::auth::tests::auth;
 use crate::limits;
 
 /// Number of bytes that the kernel may buffer for a loopback connection, at both ends together.
@@ -165,6 +169,19 @@ fn a_learner_that_reads_nothing_is_dropped_after_a_timeout() {
     let reason = site.learner_closed(link);
     assert!(reason.contains("nothing could be sent"), "{reason}");
     drop(learner);
+}
+
+#[test]
+fn silent_connections_yield_to_learners_that_log_in() {
+    let mut site = TestMember::new();
+    site.auth = Arc::new(auth("zk", "secret", true));
+    let (_port, address) = site.open_port();
+    let crowd: Vec<_> = (0..limits::LOGINS_MAX)
+        .map(|_| raw_learner(address))
+        .collect();
+    let _connection = site.dial(1, &[address]);
+    site.learner_connected();
+    assert!(is_closed(&crowd[0]));
 }
 
 fn closing_reason(site: &TestMember, address: std::net::SocketAddr, bytes: &[u8]) -> String {

@@ -23,6 +23,7 @@ use transport::tls::{Acceptor, Connector};
 use tree::{Tree, TreeLoader, TreeSettings};
 use zab::leader::LinkId;
 
+use crate::auth::QuorumAuth;
 use crate::peer::{
     DeferredWork, Dialer, LeaderConnection, LearnerPort, LearnerSettings, ListenSettings,
     PeerEvent, PeerSink, PortSettings,
@@ -41,6 +42,7 @@ pub(super) struct TestMember {
     leaders: (Sender<PeerEvent>, Receiver<PeerEvent>),
     /// Token that every source of events clones.
     tellers: Arc<()>,
+    pub(super) auth: Arc<QuorumAuth>,
     pub(super) stall: Duration,
     pub(super) dial: DialRetries,
     /// Work for the task that delivers the leader's packets.
@@ -64,6 +66,7 @@ impl TestMember {
             learners: crossbeam_channel::unbounded(),
             leaders: crossbeam_channel::unbounded(),
             tellers: Arc::new(()),
+            auth: Arc::default(),
             stall: PATIENCE,
             dial: DialRetries {
                 retry_delay: Duration::from_millis(20),
@@ -80,7 +83,7 @@ impl TestMember {
     /// Returns a port that is not open yet.
     pub(super) fn port(&self) -> LearnerPort {
         let settings = PortSettings {
-            auth: Arc::default(),
+            auth: self.auth.clone(),
             limits: testkit::LIMITS,
             stall: self.stall,
             dirs: self.dirs(),
@@ -109,7 +112,7 @@ impl TestMember {
 
     pub(super) fn dialer(&self) -> Dialer {
         let settings = LearnerSettings {
-            auth: Arc::default(),
+            auth: self.auth.clone(),
             dial: self.dial.clone(),
             limits: testkit::LIMITS,
             stall: self.stall,
