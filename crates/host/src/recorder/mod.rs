@@ -58,7 +58,7 @@ pub struct Recorder<D> {
 }
 
 /// Number of transactions that are read before other work gets its turn.
-const TURN: usize = 65_536;
+const TURN: usize = if cfg!(test) { 8 } else { 65_536 };
 
 type ZnodesOf<K> = <<K as HistoryStorage>::History as Recording>::Znodes;
 
@@ -120,8 +120,9 @@ impl<D: Disk> Recorder<D> {
         std::mem::take(&mut self.is_behind)
     }
 
-    /// Reads missing transactions up to `committed`, which is known to be committed, from the log.
-    /// The log is written up to `end`.
+    /// Reads some of the missing transactions up to `committed`, which is known to be committed, from
+    /// the log. The log is written up to `end`. [`Self::is_behind`] then returns whether more
+    /// transactions can be read. The caller checks between two calls whether the server ends.
     ///
     /// # Errors
     /// If files cannot be read or written, or the change history belongs to another ensemble.
@@ -149,7 +150,11 @@ impl<D: Disk> Recorder<D> {
                 other => other?,
             };
             match caught {
-                LogReading::Partly => history.checkpoint()?,
+                LogReading::Partly => {
+                    history.checkpoint()?;
+                    self.is_behind = true;
+                    break;
+                }
                 LogReading::Up => break,
                 LogReading::Gap => {
                     let after = history.head();

@@ -243,6 +243,26 @@ fn a_new_history_checks_the_log_again() {
     assert_eq!(history.eras, [(3, Vec::new()), behind]);
 }
 
+/// A server that stops does not wait for the rest of a long log.
+#[test]
+fn a_long_log_is_read_in_turns() {
+    let mut site = Site::new();
+    site.snapshot(1);
+    let turn = i64::try_from(TURN).unwrap();
+    let last = turn + 3;
+    let logged: Vec<i64> = (2..=last).collect();
+    site.log(&logged);
+    let mut history = Zxids {
+        eras: vec![(1, Vec::new())],
+    };
+    site.catch_up(&mut history, last);
+    assert_eq!(history.head(), Zxid(turn + 1));
+    assert!(site.recorder.is_behind());
+    site.catch_up(&mut history, last);
+    assert_eq!(history.eras, [(1, logged)]);
+    assert!(!site.recorder.is_behind());
+}
+
 #[test]
 fn the_log_is_read_as_far_as_it_is_committed_and_written() {
     let mut recorder = Site::new().recorder;

@@ -116,19 +116,22 @@ struct Recorder {
 impl Recorder {
     fn run(mut self, groups: &Receiver<TxnGroup>) {
         lower_priority();
+        let mut wait = IDLE;
         loop {
-            let group = groups.recv_timeout(IDLE);
-            let is_over = matches!(group, Err(RecvTimeoutError::Disconnected));
+            let group = groups.recv_timeout(wait);
+            if matches!(group, Err(RecvTimeoutError::Disconnected)) {
+                // The server waits for this thread, so the rest of the log is read after the next
+                // start.
+                return self.close();
+            }
             let is_idle = group.is_err();
             if let Ok(group) = group {
                 self.record(group, groups);
             }
-            let has_time = is_idle || self.sources.is_behind();
+            let has_time = is_idle || wait.is_zero() || self.sources.is_behind();
             self.with_index(|recorder, index| recorder.work(index, has_time));
-            if is_over {
-                self.with_index(|_, index| Ok(index.checkpoint()?));
-                return;
-            }
+            // While more of the log can be read, the thread does not wait for groups.
+            wait = IDLE * u32::from(!self.sources.is_behind());
         }
     }
 
@@ -287,7 +290,7 @@ impl Recorder {
         self.sources.take(index, txns)
     }
 
-    /// Performs the other work: catching up, maintenance and checkpoints.
+    /// Performs some of the other work: catching up, maintenance and checkpoints.
     fn work(&mut self, index: &mut Index, is_idle: bool) -> Result<(), FillError> {
         if is_idle {
             let (committed, end) = (self.progress.committed(), self.log_end.get());
@@ -359,3 +362,7 @@ fn masked<'a>(scheme: &str, id: &'a str) -> &'a str {
         _ => id,
     }
 }
+
+#[cfg(test)]
+#[path = "thread_tests.rs"]
+mod tests;
