@@ -40,9 +40,7 @@ mod replica;
 mod roles;
 pub mod session;
 
-pub use connection::unordered::{
-    SyncStep, UNDECODABLE, is_authenticated, refusal_of_undecodable, sync_step,
-};
+pub use connection::unordered::{SyncStep, UNDECODABLE, refusal_of_undecodable, sync_step};
 pub use elections::voting_lists::ElectorateError;
 pub use interface::effect::{Applied, DiskOrder, Effect, Service, Synchronised};
 pub use interface::host::{Host, Now, State, Turn};

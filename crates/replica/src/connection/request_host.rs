@@ -15,12 +15,13 @@ use super::queue::{
 };
 use super::request::{IncomingRequest, RequestKind, is_slow};
 use super::resource_counts::{ResourceCounts, ephemerals_of};
-use super::unordered::{SyncStep, is_authenticated, refusal_of_undecodable, sync_step};
+use super::unordered::{SyncStep, refusal_of_undecodable, sync_step};
 use crate::interface::effect::Service;
 use crate::interface::input::{ClientRequest, SyncRequest, Ticket};
 use crate::interface::large_bytes::LargeBytes;
 use crate::session::local::{SessionRules, WriteStep, write_step};
 use tree::Watches;
+use tree::auth::is_authenticated;
 
 /// Rules for requests of a connection that arrive together.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Treatment of undecodable requests, of missing authentication, and of `sync`.
 
-use proto::{ErrorCode, Id, OpCode, OpKind};
+use proto::{ErrorCode, OpCode, OpKind};
 
 use crate::interface::effect::Service;
 
@@ -14,17 +14,6 @@ pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
     } else {
         UNDECODABLE
     }
-}
-
-/// Returns whether the identities suffice if clients must authenticate with one of these schemes
-/// (`enforce.auth.schemes`). `None` means that any identities suffice. Source:
-/// AuthenticationHelper.enforceAuthentication.
-pub fn is_authenticated<S: AsRef<str>>(enforced: Option<&[S]>, identities: &[Id]) -> bool {
-    let Some(schemes) = enforced else {
-        return true;
-    };
-    let is_enforced = |id: &Id| schemes.iter().any(|scheme| *scheme.as_ref() == *id.scheme);
-    identities.iter().any(is_enforced)
 }
 
 /// Treatment of a client's `sync`.
@@ -64,23 +53,6 @@ mod tests {
         assert_eq!(refusal(OpCode::Create, true), ErrorCode::NotReadOnly);
         assert_eq!(refusal(OpCode::GetData, true), UNDECODABLE);
         assert_eq!(refusal(OpCode::Create, false), UNDECODABLE);
-    }
-
-    #[test]
-    fn one_identity_of_one_enforced_scheme_suffices() {
-        let digest = Id {
-            scheme: "digest".into(),
-            id: "a:b".into(),
-        };
-        let ip = Id {
-            scheme: "ip".into(),
-            id: "127.0.0.1".into(),
-        };
-        let identities = [ip, digest];
-        assert!(is_authenticated(Some(&["x509", "digest"]), &identities));
-        assert!(!is_authenticated(Some(&["x509"]), &identities));
-        assert!(!is_authenticated(Some(&["digest"]), &identities[..1]));
-        assert!(is_authenticated::<&str>(None, &[]));
     }
 
     #[test]

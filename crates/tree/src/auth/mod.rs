@@ -19,7 +19,7 @@ pub use acl::normalise;
 pub use digest::{DigestAlgorithm, digest_id};
 pub use identities::in_java_order;
 pub use ip::host_address;
-pub use permission::{is_named, is_super, permits};
+pub use permission::{is_authenticated, is_named, is_super, permits};
 pub use principal::is_valid_sasl as is_sasl_name;
 use proto::{ErrorCode, Id};
 pub use settings::{

@@ -41,3 +41,36 @@ fn is_met(settings: &AuthSettings, wanted: &Id, identities: &[Id]) -> bool {
         held.scheme == wanted.scheme && settings.matches(&wanted.scheme, &held.id, &wanted.id)
     })
 }
+
+/// Returns whether the identities suffice if clients must authenticate with one of these schemes
+/// (`enforce.auth.schemes`). `None` means that any identities suffice. Source:
+/// AuthenticationHelper.enforceAuthentication.
+pub fn is_authenticated<S: AsRef<str>>(enforced: Option<&[S]>, identities: &[Id]) -> bool {
+    let Some(schemes) = enforced else {
+        return true;
+    };
+    let is_enforced = |id: &Id| schemes.iter().any(|scheme| *scheme.as_ref() == *id.scheme);
+    identities.iter().any(is_enforced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_identity_of_one_enforced_scheme_suffices() {
+        let digest = Id {
+            scheme: "digest".into(),
+            id: "a:b".into(),
+        };
+        let ip = Id {
+            scheme: "ip".into(),
+            id: "127.0.0.1".into(),
+        };
+        let identities = [ip, digest];
+        assert!(is_authenticated(Some(&["x509", "digest"]), &identities));
+        assert!(!is_authenticated(Some(&["x509"]), &identities));
+        assert!(!is_authenticated(Some(&["digest"]), &identities[..1]));
+        assert!(is_authenticated::<&str>(None, &[]));
+    }
+}
