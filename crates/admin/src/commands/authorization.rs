@@ -31,6 +31,9 @@ pub(crate) enum Refused {
     /// The ACL of `/` does not grant all permissions to this client.
     #[error("Not authorized")]
     NotAuthorized,
+    /// The client ports would refuse the caller, for this reason.
+    #[error("{0}")]
+    Unreachable(&'static str),
     /// The ACL of `/` grants all permissions to everybody, but does not name an administrator.
     #[error("Not authorized: {OPEN_TO_WORLD}")]
     OpenToWorld,
@@ -66,7 +69,7 @@ impl Refused {
     pub(crate) fn answer(self, command: &str) -> Answer {
         let status = match self {
             Self::Missing | Self::NotAuthenticated => StatusCode::UNAUTHORIZED,
-            Self::NotAuthorized | Self::OpenToWorld => StatusCode::FORBIDDEN,
+            _ => StatusCode::FORBIDDEN,
         };
         let text = self.to_string();
         Answer::of(status, Body::Fields(Object::new())).under(command, Some(&text))
@@ -74,11 +77,6 @@ impl Refused {
 }
 
 impl Credentials<'_> {
-    /// Returns the scheme in a header. Returns `None` if the header is missing or invalid.
-    pub(crate) fn scheme(header: Option<&[u8]>) -> Option<&str> {
-        split(header?).map(|(scheme, _)| scheme)
-    }
-
     /// Checks whether the client is an administrator.
     ///
     /// # Errors
@@ -90,9 +88,7 @@ impl Credentials<'_> {
         let identities = self.identities(view)?;
         Refused::unless_administrator(view, &identities)
     }
-}
 
-impl Credentials<'_> {
     /// Returns the authenticated identities of the client. Without a header, the list is empty.
     ///
     /// # Errors

@@ -6,10 +6,11 @@ use config::{ClientAuth, Config, SaslAcceptor};
 use metrics::view::AdminView;
 use proto::Id;
 use tokio::io::DuplexStream;
+use tree::auth::is_authenticated;
 
 use super::api::Caller;
 use super::visits::Login;
-use crate::commands;
+use crate::commands::{self, Refused};
 use crate::served::Served;
 use crate::token::random_hex;
 
@@ -45,7 +46,7 @@ impl Member<'_> {
         caller: &Caller,
         login: Option<&Login>,
     ) -> Result<DuplexStream, String> {
-        self.reachable(caller)?;
+        reachable(self.config, caller)?;
         let served = self.served.ok_or("the data is being loaded")?;
         let subject = match login {
             Some(Login::Certificate(subject)) => Some(&**subject),
@@ -83,11 +84,8 @@ impl Member<'_> {
 
     /// Returns whether a visitor with this login is an administrator, who sees whole session ids.
     pub(crate) fn is_administrator(&self, login: &Login, caller: &Caller) -> bool {
-        let Some(served) = self.served else {
-            return false;
-        };
-        let view = &*served.view;
-        view.is_administrator(&identities(view, login, caller))
+        let view = self.served.map(|served| &*served.view);
+        view.is_some_and(|view| view.is_administrator(&identities(view, login, caller)))
     }
 
     /// Returns an unguessable token, or `None` if the system does not provide random bytes.
@@ -95,26 +93,36 @@ impl Member<'_> {
         random_hex::<16>().ok()
     }
 
-    /// Refuses visitors that the client ports would refuse.
-    fn reachable(&self, caller: &Caller) -> Result<(), String> {
-        let reaches = |at: &config::ClientAddress| !at.ip.is_loopback() || caller.is_near;
-        let client = &self.config.client;
-        if client.plain.as_ref().is_some_and(reaches) {
+    /// Refuses a reader of znodes that the client ports would refuse, unless it is an administrator.
+    ///
+    /// # Errors
+    /// If the reader is refused.
+    pub(crate) fn check_reader(&self, proved: &[Id], caller: &Caller) -> Result<(), Refused> {
+        let administers = |served: &Served| served.view.is_administrator(proved);
+        if self.served.is_some_and(administers) {
             return Ok(());
         }
-        let wants = self.config.client_tls.tls.client_auth == ClientAuth::Need;
-        let by_tls = client.secure.as_ref().is_some_and(reaches);
-        if by_tls && caller.is_tls && (!wants || caller.subject.is_some()) {
-            return Ok(());
-        }
-        Err(match (by_tls, wants) {
-            (true, true) => {
-                "this server requires TLS with a client certificate: use HTTPS with a certificate \
-                             (admin.forceHttps, admin.needClientAuth)"
-            }
-            (true, false) => "this server requires TLS: use HTTPS (admin.forceHttps)",
-            (false, _) => "this server accepts only clients on its own machine (clientPortAddress)",
-        }
-        .to_owned())
+        reachable(self.config, caller).map_err(Refused::Unreachable)?;
+        let is_known = is_authenticated(self.config.auth.enforced_schemes.as_deref(), proved);
+        is_known.then_some(()).ok_or(Refused::NotAuthenticated)
     }
+}
+
+/// Refuses visitors that the client ports would refuse.
+fn reachable(config: &Config, caller: &Caller) -> Result<(), &'static str> {
+    let reaches = |at: &config::ClientAddress| !at.ip.is_loopback() || caller.is_near;
+    if config.client.plain.as_ref().is_some_and(reaches) {
+        return Ok(());
+    }
+    let wants = config.client_tls.tls.client_auth == ClientAuth::Need;
+    let by_tls = config.client.secure.as_ref().is_some_and(reaches);
+    Err(match (by_tls, wants) {
+        (true, _) if caller.is_tls && (!wants || caller.subject.is_some()) => return Ok(()),
+        (true, true) => {
+            "this server requires TLS with a client certificate: use HTTPS with a certificate \
+                             (admin.forceHttps, admin.needClientAuth)"
+        }
+        (true, false) => "this server requires TLS: use HTTPS (admin.forceHttps)",
+        (false, _) => "this server accepts only clients on its own machine (clientPortAddress)",
+    })
 }

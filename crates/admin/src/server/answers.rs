@@ -9,12 +9,11 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 use transport::tls::known_to_clients;
-use tree::auth::X509;
 
 use super::Admin;
 use crate::answer::{Answer, Object};
 use crate::commands::{self, Access, Call, Command, Credentials, Route, Task};
-use crate::console::Console;
+use crate::console::{Caller as Visitor, Console};
 use crate::http::{
     Activity, Answers, AtWork, Caller, NotDone, ResponseBody, is_from_here, respond,
 };
@@ -138,6 +137,13 @@ impl Admin {
         first.filter(|address| !address.is_empty()).unwrap_or(own)
     }
 
+    /// Returns the sender of a request, without the subject of its certificate.
+    pub(super) fn visitor(&self, request: &Request<Incoming>, caller: &Caller) -> Visitor {
+        let address = self.address_of(request, caller.peer).parse();
+        let ip = address.unwrap_or(caller.peer.ip());
+        Visitor::new(caller.peer, ip, caller.is_tls, request.headers())
+    }
+
     async fn run(
         self: &Arc<Self>,
         command: &Command,
@@ -151,14 +157,14 @@ impl Admin {
         let view = &*served.view;
         let header = received.request.headers().get(header::AUTHORIZATION);
         let header = header.map(HeaderValue::as_bytes);
-        let subject = match Credentials::scheme(header) {
-            Some(X509) => self.subject_of(&received.caller).await,
-            _ => None,
-        };
+        let mut visitor = self.visitor(&received.request, &received.caller);
+        if command.access != Access::Anyone {
+            visitor.subject = self.subject_of(&received.caller).await;
+        }
         let credentials = Credentials {
             header,
             address: &received.address,
-            subject: subject.as_deref(),
+            subject: visitor.subject.as_deref(),
         };
         let peer = received.caller.peer;
         if header.is_some() && (served.operations.refuses_logins)(peer) {
@@ -177,6 +183,9 @@ impl Admin {
         if command.access == Access::Caller {
             // Invalid credentials were refused above.
             call.identities = credentials.identities(view).unwrap_or_default();
+            if let Err(refused) = self.member().check_reader(&call.identities, &visitor) {
+                return respond(refused.answer(&received.name));
+            }
         }
         match &command.task {
             Task::List(list) => self.list(served, command.name, *list, activity).await,

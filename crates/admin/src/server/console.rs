@@ -1,7 +1,6 @@
 //! Web console of this server. Znodes are accessed through a client connection, and sessions are
 //! read directly.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use config::Config;
@@ -14,7 +13,7 @@ use serde_json::json;
 use super::members::QueryError;
 use super::{Admin, figures};
 use crate::answer::{Answer, Object, written};
-use crate::commands::{self, Call};
+use crate::commands::{self, Access, Call};
 use crate::console::{
     Caller, Console, Login, Member, Outcome, SessionsPage, Settings, headers, identities, secured,
     sessions_answer,
@@ -76,6 +75,15 @@ fn origins_request(call: &Call) -> String {
 }
 
 impl Admin {
+    /// Returns the access of visitors to this member.
+    pub(super) fn member(&self) -> Member<'_> {
+        Member {
+            served: self.served.get(),
+            config: &self.config,
+            started: self.started,
+        }
+    }
+
     /// Answers a request of the console's page.
     pub(super) async fn ask_console(
         self: &Arc<Self>,
@@ -85,15 +93,9 @@ impl Admin {
         activity: &Activity,
     ) -> Response<ResponseBody> {
         let _at_work = activity.begin();
-        let address = self.address_of(&request, caller.peer).parse::<IpAddr>();
-        let ip = address.unwrap_or(caller.peer.ip());
-        let mut visitor = Caller::new(caller.peer, ip, caller.is_tls, request.headers());
+        let mut visitor = self.visitor(&request, caller);
         visitor.subject = self.subject_of(caller).await;
-        let member = Member {
-            served: self.served.get(),
-            config: &self.config,
-            started: self.started,
-        };
+        let member = self.member();
         let answer = match console.answer(&member, request, &visitor).await {
             Outcome::Answer(answer) => return respond(answer),
             Outcome::Sessions(page, login) => {
@@ -164,11 +166,9 @@ impl Admin {
                 "verdict": "down", "title": "Loading", "summary": "the server is loading its data",
                 "faults": [], "line": "Loading (the server is loading its data)",
             },
-            "members": [],
-            "events": [],
+            "members": [], "events": [],
         });
-        let state = state.unwrap_or(loading);
-        written(StatusCode::OK, "ensemble", state)
+        written(StatusCode::OK, "ensemble", state.unwrap_or(loading))
     }
 
     /// Lists the sessions. There may be many, so the work does not run on a thread that serves
@@ -206,6 +206,12 @@ impl Admin {
         };
         if let Some(login) = login {
             call.identities = identities(&*served.view, &login, visitor);
+        }
+        let access = self.commands.find(command).map(|found| found.access);
+        if access == Some(Access::Caller)
+            && let Err(refused) = self.member().check_reader(&call.identities, visitor)
+        {
+            return respond(refused.answer(command));
         }
         #[cfg(feature = "history")]
         if command == super::history::FEED {

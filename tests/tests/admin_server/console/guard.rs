@@ -240,6 +240,53 @@ fn credentials_are_accepted_only_locally_or_over_tls() {
     );
 }
 
+/// Searches and the change history must not show znodes to callers that the client port would
+/// refuse. A request through a proxy comes from another machine.
+#[test]
+fn callers_that_cannot_be_clients_read_nothing() {
+    const AUTH: &str = "Authorization";
+    let Some(site) = Site::start(&[("history.enabled", "true")]) else {
+        return;
+    };
+    let visit = Visit::begin(site.port);
+    let near = ("X-Zoarium-Visit", visit.token.as_str());
+    let far = [near, ("Forwarded", "for=10.0.0.1")];
+    let get =
+        |target: &str, headers: &[(&str, &str)]| send(site.port, "GET", target, headers, None);
+    for area in ["console", "commands"] {
+        let search = format!("/{area}/search?text=x");
+        assert_eq!(get(&search, &[near]).status, 200);
+        for what in [
+            "search?text=x",
+            "history/changes?path=/",
+            "history/tree?path=/&at=0x1",
+            "history/feed",
+        ] {
+            let refused = get(&format!("/{area}/{what}"), &far);
+            assert_eq!(refused.status, 403, "{area} {what}: {}", refused.text());
+            assert!(refused.text().contains("clientPortAddress"));
+        }
+    }
+    // Anybody can invent a user and a password. Only an administrator is exempt.
+    for (user, status) in [("digest ann:pw", 403), ("digest super:secret", 200)] {
+        let headers = [far[0], far[1], (AUTH, user)];
+        let answer = get("/commands/search?text=x", &headers);
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
+    drop(site);
+    let enforced = [
+        ("enforce.auth.enabled", "true"),
+        ("enforce.auth.schemes", "digest"),
+    ];
+    let Some(site) = Site::start(&enforced) else {
+        return;
+    };
+    for (headers, status) in [(&[][..], 401), (&[(AUTH, "digest ann:pw")], 200)] {
+        let answer = send(site.port, "GET", "/commands/search?text=x", headers, None);
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
+}
+
 #[test]
 fn bodies_and_paths_have_bounds() {
     let Some(site) = Site::start::<&str>(&[]) else {
