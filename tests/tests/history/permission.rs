@@ -112,6 +112,10 @@ async fn every_question_is_refused_without_permission_then_and_now() {
         paths.contains(&"/is") && !paths.contains(&"/was"),
         "{paths:?}"
     );
+    // A page does not begin after a guessed path, because `hidden` would show whether it exists.
+    let target = format!("history/tree?path=/&at={now}&after=/an");
+    assert_eq!(site.get(&target, None).status, 403);
+    assert_eq!(site.get(&target, Some(SUPER)).status, 200);
 }
 
 /// A znode that was open, then closed, and then deleted stays closed.
