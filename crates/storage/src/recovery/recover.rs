@@ -311,22 +311,20 @@ fn load_snapshot<D: Disk, S: State>(
 }
 
 /// Refuses directories without an intact snapshot, with two exceptions: a new database and, if the
-/// operator allows it, a history that is complete in the logs.
+/// operator allows it, logs without snapshots. As in Java, the operator cannot allow the loss of a
+/// snapshot that exists but cannot be loaded, because its znodes would be missing.
 fn refuse_unexplained<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
     settings: &RecoverySettings,
     rejected: &[RejectedSnapshot],
 ) -> Result<(), StorageError> {
-    if settings.trust_empty {
-        return Ok(());
-    }
-    let log = list_logs(disk, &dirs.log)?
+    let unexplained_log = list_logs(disk, &dirs.log)?
         .into_iter()
-        .find(|log| log.len > 0);
+        .find(|log| log.len > 0 && !settings.trust_empty);
     // A snapshot of zxid 0 is equivalent to a new database.
     let newest = rejected.first();
-    match (newest, log) {
+    match (newest, unexplained_log) {
         (Some(newest), log) if log.is_some() || newest.file.zxid > Zxid::ZERO => {
             Err(StorageError::NoUsableSnapshot {
                 dir: dirs.snap.clone(),

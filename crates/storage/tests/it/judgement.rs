@@ -283,6 +283,33 @@ fn a_first_snapshot_that_is_cut_means_a_new_database() {
     ));
 }
 
+/// The log reaches the snapshot, but the znodes of earlier epochs are only in the snapshot.
+#[test]
+fn trust_in_an_empty_directory_does_not_cover_unusable_snapshots() {
+    let server = Server::new();
+    let zxids = [1, 2, 3].map(|counter| (1 << 32) + counter);
+    server.write(&zxids);
+    let path = server.snapshot(zxids[1], SnapshotTrailer::default());
+    fs::remove_file(server.dirs.snap.join("snapshot.0")).unwrap();
+    let settings = RecoverySettings {
+        trust_empty: true,
+        ..RecoverySettings::new(testkit::LIMITS)
+    };
+    let start = || outcome::load_dirs(&server.dirs, &settings);
+    let whole = fs::read(&path).unwrap();
+    let mut flipped = whole.clone();
+    flipped[50] ^= 1;
+    for content in [&flipped[..], &whole[..whole.len() - 1], &[]] {
+        fs::write(&path, content).unwrap();
+        let started = start();
+        let is_refused = matches!(started, Err(StorageError::NoUsableSnapshot { .. }));
+        assert!(is_refused, "{}", outcome::text(&started));
+    }
+    fs::remove_file(&path).unwrap();
+    let (recovered, _) = start().unwrap();
+    assert_eq!(recovered.last_zxid, Zxid(zxids[2]));
+}
+
 #[test]
 fn a_corrupt_snapshot_is_replaced_only_if_the_log_reaches_it() {
     let server = Server::new();
