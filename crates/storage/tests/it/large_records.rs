@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jute::Limits;
+use jute::{Encode, Limits};
 use proto::Zxid;
 use tempfile::TempDir;
 use zoarium_storage::{
@@ -147,4 +147,28 @@ fn a_torn_large_record_is_still_torn() {
     let (recovered, _) = server.start().unwrap();
     assert_eq!(recovered.last_zxid, Zxid(1));
     assert!(recovered.torn_tail.is_some());
+}
+
+/// If the snapshot counted as damaged, a member of an ensemble would move its intact history aside.
+#[test]
+fn a_snapshot_is_loaded_with_a_lower_limit_than_that_of_its_writer() {
+    let data_bytes = 3 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    let mut body = fresh_body();
+    let end_marker = body.split_off(body.len() - 5);
+    jute::put_str(Some("/large"), &mut body);
+    jute::put_buffer(Some(&vec![7; data_bytes]), &mut body);
+    1i64.encode(&mut body);
+    proto::StatPersisted::default().encode(&mut body);
+    body.extend(end_marker);
+    let mut snapshot =
+        SnapshotWriter::new(Arc::new(RealDisk), &dirs, Zxid(5), Compression::None, true).unwrap();
+    snapshot.write(&body).unwrap();
+    snapshot.finish(SnapshotTrailer::default()).unwrap();
+    let lower = Limits::from_max_buffer(1 << 20, 1 << 20);
+    let (recovered, db) = outcome::load_dirs(&dirs, &RecoverySettings::new(lower)).unwrap();
+    assert_eq!(recovered.last_zxid, Zxid(5));
+    let data = db.nodes["/large"].data.as_ref();
+    assert_eq!(data.map(|data| data.len()), Some(data_bytes));
 }
