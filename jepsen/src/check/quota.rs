@@ -34,9 +34,7 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     let mut gathered = Gathered::default();
     let (mut adds, mut removes): (HashMap<&str, Op<'_>>, Removes<'_>) = Default::default();
     let mut reads = Vec::new();
-    // Ends of the acknowledged additions that are open, and begins of the unknown additions.
-    let (mut open, mut unknown) = (Vec::new(), Vec::new());
-    let mut at_once = 0;
+    let mut additions = Additions::default();
     for op in calls(events)? {
         let name = op.call.value.as_str();
         let by_outcome = match op.outcome() {
@@ -47,15 +45,7 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         gathered.count(&format!("{}{by_outcome}", op.f()), 1);
         match (op.f(), name) {
             ("add", Some(name)) => {
-                match op.outcome() {
-                    Outcome::Ok => {
-                        open.retain(|end| *end > op.first());
-                        open.push(op.last());
-                        at_once = at_once.max(open.len());
-                    }
-                    Outcome::Fail => {}
-                    Outcome::Unknown => unknown.push(op.first()),
-                }
+                additions.begins(&op);
                 if adds.insert(name, op).is_some() {
                     return Err(op.broken(format!("znode {name} is added twice")));
                 }
@@ -83,8 +73,7 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
             let what = format!("the usage is {usage}, but the number of znodes is {there}");
             gathered.find(what, op.events());
         }
-        let unknown = unknown.iter().filter(|begin| **begin < op.last());
-        let most = LIMIT + (at_once.saturating_sub(1) + unknown.count()) as u64;
+        let most = additions.most_before(op.last());
         if there > most {
             let what = format!(
                 "the number of znodes is {there}, but with the limit {LIMIT} and all concurrent requests it \
@@ -108,6 +97,38 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     }
     gathered.count("greatest", greatest);
     Ok(gathered.verdict())
+}
+
+/// Additions that may exceed the limit together.
+#[derive(Default)]
+struct Additions {
+    /// Ends of the acknowledged additions that are open.
+    open: Vec<u64>,
+    /// Maximum number of acknowledged additions that were open at the same time.
+    at_once: usize,
+    /// Begins of the additions with an unknown outcome.
+    unknown: Vec<u64>,
+}
+
+impl Additions {
+    /// Adds an addition. Additions must be passed in the order of their begins.
+    fn begins(&mut self, add: &Op<'_>) {
+        match add.outcome() {
+            Outcome::Ok => {
+                self.open.retain(|end| *end > add.first());
+                self.open.push(add.last());
+                self.at_once = self.at_once.max(self.open.len());
+            }
+            Outcome::Fail => {}
+            Outcome::Unknown => self.unknown.push(add.first()),
+        }
+    }
+
+    /// Returns the maximum number of znodes before the event with this index.
+    fn most_before(&self, index: u64) -> u64 {
+        let unknown = self.unknown.iter().filter(|begin| **begin < index);
+        LIMIT + (self.at_once.saturating_sub(1) + unknown.count()) as u64
+    }
 }
 
 /// Removals that happened, or may have happened.
