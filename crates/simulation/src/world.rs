@@ -108,6 +108,8 @@ pub enum HeldWork {
     Truncate,
     /// Snapshot of a tree that this server has received from its leader.
     AdoptSnapshot,
+    /// Report to the replica that such a snapshot is on disk.
+    Report,
     /// Snapshot that is due, or that an operator requested.
     DueSnapshot,
 }

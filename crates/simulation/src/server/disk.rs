@@ -6,7 +6,7 @@ use host::{
 };
 use proto::Zxid;
 use recovery::DurableLog;
-use replica::{MemberFile, State};
+use replica::{Input, MemberFile, State};
 use storage::{StorageError, purge};
 use testkit::SimDisk;
 
@@ -26,6 +26,8 @@ pub struct DiskWork {
     pub snapshots: SnapshotWork<SimDisk>,
     /// Last transaction of the tree at the last piece of the snapshot in progress.
     pub(super) covered: Zxid,
+    /// Report of the last snapshot, which the core has not received yet.
+    pub(super) report: Option<Input>,
 }
 
 impl DiskWork {
@@ -129,7 +131,7 @@ impl<C: StepChecks> SimHost<C> {
 
     fn begin_snapshot(&mut self, wanted: SnapshotReason) {
         let snapshots = &mut self.disk.snapshots;
-        let is_idle = snapshots.next().is_none();
+        let is_idle = snapshots.next().is_none() && self.disk.report.is_none();
         snapshots.request_snapshot(wanted);
         if is_idle {
             let delay = self.world.sync_delay();
@@ -151,11 +153,14 @@ impl<C: StepChecks> SimHost<C> {
             let done = self.step_snapshot();
             self.or_exit(done);
         }
+        if !self.world.is_held(self.process, HeldWork::Report) {
+            self.inputs.extend(self.disk.report.take());
+        }
         let delay = match self.disk.snapshots.next() {
-            None => return,
+            None if self.disk.report.is_none() => return,
             // No role waits for these snapshots, so they take longer than the others.
             Some(SnapshotReason::Due | SnapshotReason::Operator) => self.world.sync_delay(),
-            Some(_) => self.world.random.range(20, 500),
+            _ => self.world.random.range(20, 500),
         };
         self.world.start_on_disk(
             self.process,
@@ -177,8 +182,7 @@ impl<C: StepChecks> SimHost<C> {
         if !disk.snapshots.waits_for_log() {
             disk.covered = last;
         }
-        let stepped = disk.snapshots.step(&*self.state, bytes, || now_ms, || ());
-        let stepped = stepped?;
+        let stepped = disk.snapshots.step(&*self.state, bytes, || now_ms, || ())?;
         if begins && (stepped.is_some() || disk.snapshots.writing().is_some()) {
             self.world.checks.begins_snapshot(sid, last);
         }
@@ -198,7 +202,7 @@ impl<C: StepChecks> SimHost<C> {
                 // A corrupt old file is not a reason to stop.
                 drop(purged);
             }
-            self.inputs.extend(written.input);
+            disk.report = written.input.or(disk.report.take());
         }
         Ok(())
     }

@@ -118,6 +118,7 @@ impl<C: StepChecks> Server<C> {
                     at_work: None,
                     snapshots: started.snapshots,
                     covered: proto::Zxid::ZERO,
+                    report: None,
                 },
                 members: Members::default(),
                 clients: Registry::default(),

@@ -107,6 +107,12 @@ pub const GUARDS: &[Guard] = &[
         script: holes::committed_log_over_snapshot,
     },
     Guard {
+        title: "the leader dies when its snapshot is on the disk of a server, which leads later",
+        mutant: "LogWholeFromForgotten",
+        plan: |plan| Plan { voters: 5, ..plan },
+        script: holes::snapshot_outlasts_role,
+    },
+    Guard {
         title: "a member cuts its log, its leader dies meanwhile, and later the member leads",
         mutant: "CutForgottenByNextRole",
         plan: |plan| Plan { voters: 5, ..plan },

@@ -111,3 +111,33 @@ pub(super) fn cut_outlasts_role(ensemble: &mut Ensemble) {
     ensemble.led_by(4);
     ensemble.served_by(&[0, 1, 3, 4]);
 }
+
+/// Server 5 receives the end of epoch 2 as a snapshot. The leader dies when the snapshot is on disk,
+/// before the role of server 5 knows it. Server 5 loads the snapshot and follows server 3, and leads
+/// in a later epoch. Its log lacks epoch 2, which server 1 needs.
+pub(super) fn snapshot_outlasts_role(ensemble: &mut Ensemble) {
+    // Only server 4 starts with this setting.
+    (0..5)
+        .filter(|server| *server != 3)
+        .for_each(|server| ensemble.start(server));
+    ensemble.servers.world.settings.force_snapshot = true;
+    ensemble.start(3);
+    two_are_left_behind(ensemble, Ensemble::cut_off);
+    ensemble.hold(4, HeldWork::Report);
+    ensemble.mend();
+    ensemble.run(200 * MS);
+    ensemble.kill(3);
+    ensemble.led_by(2);
+    ensemble.release();
+    ensemble.served_by(&[1, 2, 4]);
+    ensemble.write(2, 1);
+    ensemble.servers.world.settings.force_snapshot = false;
+    ensemble.start(3);
+    ensemble.served_by(&[3]);
+    ensemble.kill(2);
+    ensemble.led_by(4);
+    ensemble.served_by(&[1, 3, 4]);
+    ensemble.write(4, 2);
+    ensemble.start(0);
+    ensemble.served_by(&[0]);
+}
