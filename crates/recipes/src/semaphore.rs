@@ -109,24 +109,10 @@ impl Semaphore {
     /// # Errors
     /// See [`Mutex::acquire`](crate::Mutex::acquire).
     pub async fn acquire(&self) -> Result<Lease> {
-        let word = match self.gate.layout {
-            Layout::Curator => "lock-",
-            Layout::Kazoo => "__lock__",
-        };
         loop {
-            let gate = self.gate.acquire(word, &Bytes::new()).await?;
-            let entry = self.leases.join("lease-", &self.data).await?;
-            let is_granted = tokio::select! {
-                biased;
-                is_granted = self.wait_for_lease(&entry) => is_granted?,
-                // A waiter that lost the gate joins the queue of the gate again.
-                () = gate.wait_until_lost() => false,
-            };
-            if is_granted {
-                gate.leave().await?;
-                return Ok(Lease { entry });
+            if let Some(lease) = self.acquire_together(1).await?.pop() {
+                return Ok(lease);
             }
-            entry.leave().await?;
         }
     }
 
@@ -140,22 +126,51 @@ impl Semaphore {
             let reason = format!("{count} of {} leases cannot be acquired", self.max);
             return Err(Error::argument(&self.path, reason));
         }
-        let mut leases = Vec::new();
-        for _ in 0..count {
-            leases.push(self.acquire().await?);
+        self.acquire_together(count).await.map(Leases)
+    }
+
+    /// Waits for `count` leases while holding the gate. If two contenders waited with a part of
+    /// their leases, each could hold the leases that the other needs.
+    async fn acquire_together(&self, count: usize) -> Result<Vec<Lease>> {
+        let word = match self.gate.layout {
+            Layout::Curator => "lock-",
+            Layout::Kazoo => "__lock__",
+        };
+        loop {
+            let gate = self.gate.acquire(word, &Bytes::new()).await?;
+            let mut leases = Vec::new();
+            for _ in 0..count {
+                let entry = self.leases.join("lease-", &self.data).await?;
+                leases.push(Lease { entry });
+            }
+            let is_granted = tokio::select! {
+                biased;
+                is_granted = self.wait_for_leases(&leases) => is_granted?,
+                // A waiter that lost the gate joins the queue of the gate again.
+                () = gate.wait_until_lost() => false,
+            };
+            if is_granted {
+                gate.leave().await?;
+                return Ok(leases);
+            }
+            for lease in leases {
+                lease.entry.leave().await?;
+            }
         }
-        Ok(Leases(leases))
     }
 
     /// Waits until the number of leases is at most the maximum, and returns true. Returns false if
-    /// this contender's own lease is lost first.
-    async fn wait_for_lease(&self, entry: &QueueEntry) -> Result<bool> {
+    /// one of this contender's own leases is lost first.
+    async fn wait_for_leases(&self, own: &[Lease]) -> Result<bool> {
         let client = &self.leases.client;
         loop {
             connected(client).await?;
-            if !entry.is_certain() {
+            if !own.iter().all(Lease::is_certain) {
                 // Either the session has changed, or the connection was just lost.
-                if entry.uncertainty_in(&client.state().borrow()) == Some(UncertaintyCause::Gone) {
+                let state = client.state();
+                let state = state.borrow();
+                let mut causes = own.iter().map(|lease| lease.entry.uncertainty_in(&state));
+                if causes.any(|cause| cause == Some(UncertaintyCause::Gone)) {
                     return Ok(false);
                 }
                 continue;
@@ -166,11 +181,12 @@ impl Semaphore {
                 Err(error) if error.code() == Some(proto::ErrorCode::NoNode) => return Ok(false),
                 Err(error) => return Err(error.into()),
             };
-            if !names.iter().any(|name| **name == *entry.name()) {
+            let is_listed = |lease: &Lease| names.iter().any(|name| **name == *lease.entry.name());
+            if !own.iter().all(is_listed) {
                 return Ok(false);
             }
             if names.len() <= self.max {
-                return Ok(entry.is_certain());
+                return Ok(own.iter().all(Lease::is_certain));
             }
             watch_ended(client, Ok((names, stat, watch))).await?;
         }

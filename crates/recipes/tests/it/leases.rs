@@ -1,9 +1,13 @@
-//! Leases of a semaphore: a deletion by an operator, the death of the gate's holder, and invalid
-//! numbers.
+//! Leases of a semaphore: a deletion by an operator, the death of the gate's holder, several leases
+//! at once, and invalid numbers.
 
-use zoarium_recipes::{DoubleBarrier, Error, MultiLock, Mutex, Semaphore, UncertaintyCause};
+use zoarium_recipes::{
+    DoubleBarrier, Error, Lease, MultiLock, Mutex, Semaphore, UncertaintyCause,
+};
 
-use crate::support::{children, connect, server, soon, two_clients, until_children, until_watches};
+use crate::support::{
+    children, connect, server, soon, two_clients, until, until_children, until_watches,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_an_operator_deletes_goes_to_the_next() {
@@ -56,6 +60,63 @@ async fn a_waiter_that_dies_at_the_gate_does_not_block_others() {
     let lease = soon("the lease", second).await.unwrap();
     lease.release().await.unwrap();
     until_children(&holder, "/s/leases", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_waiters_for_all_leases_get_them_in_turn() {
+    let server = server();
+    let holder = connect(&server.address()).await;
+    let all = Semaphore::new(&holder, "/s", 2).unwrap();
+    let held = all.acquire_many(2).await.unwrap();
+    let mut waiters = Vec::new();
+    for at_gate in 1..=2 {
+        let client = connect(&server.address()).await;
+        let all = Semaphore::new(&client, "/s", 2).unwrap();
+        waiters.push(tokio::spawn(async move {
+            let held = all.acquire_many(2).await.unwrap();
+            held.release().await.unwrap();
+        }));
+        until_children(&holder, "/s/locks", at_gate).await;
+    }
+    held.release().await.unwrap();
+    for waiter in waiters {
+        soon("all leases", waiter).await.unwrap();
+    }
+    until_children(&holder, "/s/leases", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiter_for_all_leases_restarts_when_an_operator_deletes_a_part() {
+    let server = server();
+    let (one, two) = two_clients(&server).await;
+    let held = Semaphore::new(&one, "/s", 2).unwrap();
+    let held = held.acquire().await.unwrap();
+    let all = Semaphore::new(&two, "/s", 2).unwrap();
+    let waiter = tokio::spawn(async move { all.acquire_many(2).await.unwrap() });
+    for directory in ["/s/locks", "/s/leases"] {
+        // The new leases are complete, and the waiter watches them and its gate.
+        until_children(&one, "/s/leases", 3).await;
+        until_watches(&server, 2).await;
+        let of_waiter = async |path: &str| {
+            let names = children(&one, path).await.into_iter();
+            let paths = names.map(|name| format!("{path}/{name}"));
+            let others = paths.filter(|path| path != held.path());
+            others.collect::<Vec<_>>()
+        };
+        let before = of_waiter("/s/leases").await;
+        let part = of_waiter(directory).await.remove(0);
+        one.delete(&part, -1).await.unwrap();
+        until("new leases", async || {
+            let now = of_waiter("/s/leases").await;
+            now.len() == 2 && now.iter().all(|path| !before.contains(path))
+        })
+        .await;
+    }
+    held.release().await.unwrap();
+    let leases = soon("all leases", waiter).await.unwrap();
+    assert!(leases.as_slice().iter().all(Lease::is_certain));
+    until_children(&one, "/s/leases", 2).await;
+    until_children(&one, "/s/locks", 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
