@@ -108,24 +108,33 @@ pub(crate) async fn data_of(client: &Client, path: &str) -> Result<Option<Bytes>
 /// Creates a directory and its parents as containers. A server deletes a container after the
 /// deletion of its last child.
 ///
+/// The deepest znode is tried first, because the client may not be allowed to create its ancestors.
+///
 /// Source: CreateBuilderImpl.creatingParentContainersIfNeeded.
 pub(crate) async fn make_directory(client: &Client, path: &str) -> Result<()> {
-    let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
-    for end in ends.chain([path.len()]) {
-        let Some(above) = path.get(..end) else {
-            continue;
-        };
-        let container = Create::container();
-        let make = || client.create(above, "", &container);
-        match retry(client, make).await {
-            Ok(_) => {}
-            Err(error) if error.code() == Some(ErrorCode::NodeExists) => {}
-            // A server has meanwhile deleted an empty parent. The caller tries again.
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-            Err(error) => return Err(Error::from(error)),
+    let container = Create::container();
+    let mut missing = Vec::new();
+    let mut next = Some(path);
+    while let Some(path) = next {
+        match retry(client, || client.create(path, "", &container)).await {
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => {
+                next = parent_of(path);
+                if next.is_none() {
+                    // The root directory of the client is missing.
+                    return Err(error.into());
+                }
+                missing.push(path);
+            }
+            Err(error) if error.code() != Some(ErrorCode::NodeExists) => return Err(error.into()),
+            _ => next = missing.pop(),
         }
     }
     Ok(())
+}
+
+fn parent_of(path: &str) -> Option<&str> {
+    let (parent, _) = path.rsplit_once('/')?;
+    (!parent.is_empty()).then_some(parent)
 }
 
 /// Deletes the ephemeral of session `owner` at a path that other clients use, too. If `is_there` is

@@ -1,9 +1,10 @@
-//! Names in the layouts of other libraries, and foreign znodes in a directory.
+//! Names in the layouts of other libraries, foreign znodes in a directory, and closed ancestors of a
+//! directory.
 
-use client::Create;
+use client::{Acl, Create, perms};
 use zoarium_recipes::{Layout, LeaderLatch, Mutex, ReadWriteLock, Semaphore};
 
-use crate::support::{children, connect, server, soon, until_children};
+use crate::support::{children, connect, server, soon, two_clients, until_children};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_are_those_of_curator_and_kazoo() {
@@ -118,4 +119,19 @@ fn handles_and_guards_must_be_used() {
         }
     }
     assert!(handles > 20, "{handles}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_below_a_closed_ancestor_is_created() {
+    let server = server();
+    let (admin, client) = two_clients(&server).await;
+    let closed = Acl {
+        perms: perms::READ,
+        id: Acl::open().id,
+    };
+    admin.ensure_path("/closed/app").await.unwrap();
+    admin.set_acl("/closed", vec![closed], -1).await.unwrap();
+    let mutex = Mutex::new(&client, "/closed/app/team/lock").unwrap();
+    let guard = soon("the lock", mutex.acquire()).await.unwrap();
+    guard.release().await.unwrap();
 }
