@@ -58,7 +58,7 @@ impl CacheTask {
             Err(error) if is_transient(&self.client, &error) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        // The subscription starts after the watch, so the stream reports every loss that is visible
+        // Each subscription starts after the watch, so the stream reports every loss that is visible
         // in `state`.
         let mut state = self.client.state();
         let mut is_stale = true;
@@ -92,6 +92,8 @@ impl CacheTask {
                         return Ok(());
                     }
                     connected(&self.client).await?;
+                    // The old listener may receive the new connection later than `connected`.
+                    state = self.client.state();
                     is_stale = true;
                 }
             }

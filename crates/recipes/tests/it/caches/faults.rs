@@ -192,3 +192,42 @@ async fn a_cache_that_has_ended_is_not_complete() {
     assert!(is_closed, "{end}");
     assert!(cache.is_complete().await.is_err());
 }
+
+/// The client updates the listeners of its state one after another. While one of them delays the
+/// others, the stream of the cache and new listeners already see the new connection.
+#[test]
+fn a_cache_returns_although_its_listener_is_late() {
+    let server = server();
+    let network = tokio::runtime::Runtime::new().unwrap();
+    let (proxy, client) = network.block_on(async {
+        let (proxy, direct, through) = both_ways(&server).await;
+        put(&direct, "/t", "0").await;
+        (proxy, through)
+    });
+    // The cache has its own thread, because the client's task waits for the delayed listener.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let earlier_listener = client.state();
+        let cache = TreeCache::start(&client, "/t").unwrap();
+        cache.is_complete().await.unwrap();
+        let mut events = cache.events();
+        assert_eq!(next(&mut events).await, "+/t=0");
+        proxy.close();
+        assert_eq!(next(&mut events).await, "lost");
+        let delaying = earlier_listener.borrow();
+        proxy.open();
+        until("a connection", async || {
+            client.state().borrow().connected_session().is_some()
+        })
+        .await;
+        // Runs the woken task of the cache.
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        drop(delaying);
+        assert_eq!(next(&mut events).await, "back");
+    });
+}
