@@ -7,6 +7,7 @@
 //! image, 3.9.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -65,6 +66,7 @@ const WORDS: &str = "ZOO_4LW_COMMANDS_WHITELIST";
 const EXTRA: &str = "ZOO_CFG_EXTRA";
 const CONF_DIR: (&str, &str) = ("ZOO_CONF_DIR", "/conf");
 const MY_ID: (&str, &str) = ("ZOO_MY_ID", "1");
+const MY_ID_FILE: &str = "myid";
 /// Zoarium-specific variable whose value is added to the number at the end of the host name. For
 /// example, 1 suits the pods of a StatefulSet, which are numbered from 0.
 const ID_FROM_HOST: &str = "ZOARIUM_MY_ID_FROM_HOSTNAME";
@@ -135,9 +137,13 @@ fn prepare(variables: Variables<'_>) -> Result<PathBuf, ToolError> {
         write_my_id(&data, &my_id)?;
     } else {
         let text = zoo_cfg(variables)?;
-        write_my_id(&data, &my_id)?;
-        judge(&config, &text)?;
-        write_whole(&config, &text)?;
+        let is_new = write_my_id(&data, &my_id)?;
+        // The check reads myid. After a refusal, the next start may select another id.
+        let written = judge(&config, &text).and_then(|()| write_whole(&config, &text));
+        if written.is_err() && is_new {
+            let _ = fs::remove_file(data.join(MY_ID_FILE));
+        }
+        written?;
     }
     Ok(config)
 }
@@ -214,10 +220,10 @@ fn number(name: &str, text: &str) -> Result<u64, ToolError> {
     text.parse::<u32>().map(u64::from).map_err(odd)
 }
 
-/// Writes the id to myid unless the file exists. With another id, the same data would belong to
-/// another member.
-fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
-    let path = data.join("myid");
+/// Writes the id to myid unless the file exists, and returns whether the file is new. With another
+/// id, the same data would belong to another member.
+fn write_my_id(data: &Path, id: &str) -> Result<bool, ToolError> {
+    let path = data.join(MY_ID_FILE);
     match fs::read_to_string(&path) {
         Ok(there) => {
             if there.trim() != id {
@@ -226,10 +232,10 @@ fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
                     "{path} contains {there} and is not changed, although the variables select the id {id}"
                 );
             }
-            Ok(())
+            Ok(false)
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            write_whole(&path, &format!("{id}\n"))
+            write_whole(&path, &format!("{id}\n")).map(|()| true)
         }
         Err(error) => Err(file_error("read", &path)(error)),
     }
@@ -237,16 +243,17 @@ fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
 
 /// Validates a zoo.cfg by the server's rules.
 fn judge(path: &Path, text: &str) -> Result<(), ToolError> {
-    let refused = |error: String| {
+    let refused = |error: &dyn Display, shown: &str| {
         ToolError::Usage(format!(
-            "a server refuses the zoo.cfg that the ZOO_* variables define: {error}\n{text}"
+            "a server refuses the zoo.cfg that the ZOO_* variables define: {error}{shown}"
         ))
     };
-    let raw =
-        RawConfig::parse(path, text.as_bytes()).map_err(|error| refused(error.to_string()))?;
+    // A text that cannot be parsed is not shown, because its secrets are unknown.
+    let raw = RawConfig::parse(path, text.as_bytes()).map_err(|error| refused(&error, ""))?;
+    let shown = raw.shown_text();
     match Config::parse(raw, flags(), &mut ThisMachine) {
         Ok(_) => Ok(()),
-        Err(error) => Err(refused(error.to_string())),
+        Err(error) => Err(refused(&error, &format!("\n{}", shown.expose()))),
     }
 }
 
@@ -319,6 +326,28 @@ mod tests {
         );
         refused(&[("ZOO_CFG_EXTRA", "x=1 y")], "ZOO_CFG_EXTRA: y");
         refused(&[("ZOO_TICK_TIME", "5\nsuperUser=x")], "ZOO_TICK_TIME");
+    }
+
+    #[test]
+    fn a_refused_start_shows_no_password_and_does_not_keep_its_id() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = |name: &str| home.path().join(name).display().to_string();
+        let extra = "ssl.keyStore.password=st0resecret tickTime=often";
+        let set = [
+            ("ZOO_CONF_DIR", dir("conf")),
+            ("ZOO_DATA_DIR", dir("data")),
+            ("ZOO_DATA_LOG_DIR", dir("datalog")),
+            ("ZOO_CFG_EXTRA", extra.to_owned()),
+        ];
+        let variables = |name: &str| {
+            let found = set.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| value.clone())
+        };
+        let refused = prepare(&variables).unwrap_err().to_string();
+        assert!(refused.contains("\ntickTime=often\n"), "{refused}");
+        assert!(!refused.contains("st0resecret"), "{refused}");
+        assert!(!home.path().join("data/myid").exists());
+        assert!(!home.path().join("conf/zoo.cfg").exists());
     }
 
     #[test]
