@@ -11,7 +11,7 @@ use crate::{Error, file_error};
 
 /// Directory in the target in which the files are prepared. No server reads it.
 const STAGING: &str = "zoarium.restoring";
-const VERSION_DIR: &str = "version-2";
+pub(crate) const VERSION_DIR: &str = "version-2";
 /// Names of entries that a directory without data may contain.
 const HARMLESS: [&str; 4] = ["myid", "zoarium.lock", "lost+found", STAGING];
 

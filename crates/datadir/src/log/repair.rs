@@ -12,9 +12,11 @@ use storage::log::chain::{decode_payload, zxid_of};
 use storage::log::judge::{Verdict, judge, last_nonzero};
 use storage::log::scan::{LogScanner, Scanned, StopReason};
 use storage::log::{FRAME_BYTES, PREFIX_BYTES, file_header, put_record};
-use storage::{DAMAGED, Damage, Disk, DiskFile, StorageError, io_error};
+use storage::{DAMAGED, Damage, Disk, DiskFile, DiskLock, StorageError, io_error};
 
 use super::zxid_before;
+use crate::error::Error;
+use crate::staging::{self, VERSION_DIR};
 
 /// Treatment of records whose checksum is wrong but whose framing is correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -217,15 +219,41 @@ pub fn chop<D: Disk>(
     copy.finish(disk)
 }
 
+/// Proof that no server uses the data directory of a log.
+#[derive(Debug)]
+pub struct LogLock {
+    _lock: Option<Box<dyn DiskLock>>,
+}
+
+/// Locks the data directory of a log. The lock must be held before the log is read for a copy that
+/// replaces it. Servers only use logs in `version-2`, so other directories have no lock.
+///
+/// # Errors
+/// If a server or another tool uses the directory, or if the lock file cannot be opened.
+pub fn lock(path: &Path) -> Result<LogLock, Error> {
+    let path = std::path::absolute(path).map_err(io_error("find", path))?;
+    let files = path.parent().filter(|dir| dir.ends_with(VERSION_DIR));
+    let data = files.and_then(Path::parent);
+    Ok(LogLock {
+        _lock: data.map(staging::lock).transpose()?,
+    })
+}
+
 /// Replaces the original with a copy. Keeps the original as `damaged.<name>`, and returns that
 /// path.
 ///
 /// The original is copied, and the repaired copy is then renamed over it, so that the log exists at
-/// every moment. No server may be using the directory.
+/// every moment. A server would otherwise append acknowledged writes to the removed file, so the
+/// caller holds the lock of the directory.
 ///
 /// # Errors
 /// If `damaged.<name>` already exists, or a file cannot be read or written.
-pub fn replace<D: Disk>(disk: &D, path: &Path, copy: &Path) -> Result<PathBuf, StorageError> {
+pub fn replace<D: Disk>(
+    disk: &D,
+    path: &Path,
+    copy: &Path,
+    _lock: &LogLock,
+) -> Result<PathBuf, StorageError> {
     let kept = sibling(path, DAMAGED);
     if disk.open(&kept).is_ok() {
         return Err(StorageError::Io {

@@ -5,8 +5,11 @@ use std::path::Path;
 use jute::Limits;
 use proto::Zxid;
 use serde_json::Value;
-use storage::{Damage, RealDisk, SnapshotFile, StorageError, verify_snapshot};
+use storage::{
+    Damage, DataDirs, OpenOptions, RealDisk, SnapshotFile, StorageError, verify_snapshot,
+};
 use testkit::vectors::{self, bytes, number};
+use zoarium_datadir::Error;
 use zoarium_datadir::log::repair::{self, BadChecksums, RecordFix};
 use zoarium_datadir::log::{self, Printed};
 use zoarium_datadir::snapshot;
@@ -203,13 +206,15 @@ fn a_wrong_checksum_cuts_or_is_accepted() {
 
     // The copy in the log's directory does not affect recovery, and replaces the log on demand.
     assert!(recovered(copy.path()).is_err());
-    let kept = repair::replace(&RealDisk, &path, &accepted.path).unwrap();
+    let lock = repair::lock(&path).unwrap();
+    let kept = repair::replace(&RealDisk, &path, &accepted.path, &lock).unwrap();
+    drop(lock);
     assert!(kept.ends_with("damaged.log.1"));
     assert_eq!(fs::read(&kept).unwrap(), damaged);
     assert!(!accepted.path.exists());
     assert_eq!(recovered(copy.path()).unwrap().last_zxid, Zxid(5));
     assert!(
-        repair::replace(&RealDisk, &path, &kept).is_err(),
+        repair::replace(&RealDisk, &path, &kept, &repair::lock(&path).unwrap()).is_err(),
         "the original is never lost"
     );
 }
@@ -306,4 +311,18 @@ fn a_snapshot_is_checked_and_printed() {
         matches!(error, StorageError::SnapshotDamaged { .. }),
         "{error}"
     );
+}
+
+/// A server would continue to write to the replaced file.
+#[test]
+fn a_log_of_a_running_server_is_locked() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path();
+    let running = DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap();
+    let log = dir.join("version-2/log.1");
+    let refused = repair::lock(&log).unwrap_err();
+    let is_in_use = matches!(refused, Error::Storage(StorageError::InUse { .. }));
+    assert!(is_in_use, "{refused}");
+    drop(running);
+    repair::lock(&log).unwrap();
 }

@@ -161,10 +161,10 @@ fn copy(args: &LogArgs) -> Result<ExitCode, ToolError> {
             "{dir} is a directory: --chop and --repair require one log file"
         )));
     }
+    let lock = args.replace.then(|| repair::lock(path)).transpose()?;
     let copied = make_copy(args, path, args.limits.limits())?;
-    let replaced = args
-        .replace
-        .then(|| repair::replace(&RealDisk, path, &copied.path))
+    let replaced = lock
+        .map(|lock| repair::replace(&RealDisk, path, &copied.path, &lock))
         .transpose()?;
     write_stdout(|out| write_copied(path, &copied, replaced.as_deref(), out))?;
     Ok(ExitCode::SUCCESS)
