@@ -42,6 +42,11 @@ impl Failure {
         self.plain.as_deref().unwrap_or(&self.text)
     }
 
+    /// Returns whether the znode does not exist.
+    pub(crate) fn is_no_node(&self) -> bool {
+        self.exit == exit::NOT_FOUND
+    }
+
     /// Sets the exit code for commands of the program.
     pub(crate) fn with_exit(self, exit: u8) -> Self {
         Self { exit, ..self }

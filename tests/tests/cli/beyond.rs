@@ -3,9 +3,11 @@
 use std::process::Output;
 
 use client::{Client, Create, Options};
+use proto::Acl;
+use proto::data::perms;
 use tests::{Flavour, Server, or_skip};
 
-use super::run;
+use super::{run, run_program};
 
 fn server() -> Option<Server> {
     or_skip("cli", Server::start(Flavour::Zoarium))
@@ -175,4 +177,50 @@ async fn a_session_without_ephemerals_does_not_outlive_its_command() {
         server.word("dump").contains("/mine"),
         "it stays until its session expires"
     );
+}
+
+/// Creates a subtree with a znode whose ACL permits changes of the ACL, but not listing its
+/// children.
+async fn make_with_unreadable(server: &Server) -> Client {
+    let znodes = [
+        ("/app", "top"),
+        ("/app/closed", ""),
+        ("/app/closed/below", ""),
+        ("/app/open", "data"),
+    ];
+    let client = make(server, &znodes).await;
+    let admin_only = vec![Acl::new(perms::ADMIN, "world", "anyone")];
+    let closed = client.set_acl("/app/closed", admin_only, -1).await;
+    closed.expect("set the ACL");
+    client
+}
+
+/// Runs a command of the program with the address of the server.
+fn program(server: &Server, words: &[&str]) -> Output {
+    let address = server.address();
+    let words = words.iter().chain(&["--server", &address]);
+    let words: Vec<String> = words.map(|word| (*word).to_owned()).collect();
+    run_program(&words, None)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recursive_command_fails_if_it_cannot_list_a_subtree() {
+    let Some(server) = server() else { return };
+    let client = make_with_unreadable(&server).await;
+    for words in [
+        &["setAcl", "-R", "/app", "world:anyone:r"][..],
+        &["ls", "-R", "/app"],
+    ] {
+        let output = ask(&server, words, None);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    }
+    for words in [
+        &["acl", "-R", "/app", "world:anyone:r"][..],
+        &["ls", "-R", "/app"],
+    ] {
+        let output = program(&server, words);
+        assert_eq!(output.status.code(), Some(5), "{output:?}");
+    }
+    let (acl, _) = client.get_acl("/app/open").await.expect("the ACL");
+    assert_eq!(acl, [Acl::open()], "nothing was changed");
 }

@@ -23,11 +23,18 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Runs the shell with the words after `cli`, and with input from a pipe.
 fn run(words: &[String], stdin: Option<&str>) -> Output {
+    let words: Vec<String> = std::iter::once("cli".to_owned())
+        .chain(words.iter().cloned())
+        .collect();
+    run_program(&words, stdin)
+}
+
+/// Runs a command of the program, with input from a pipe.
+fn run_program(words: &[String], stdin: Option<&str>) -> Output {
     // The test ends, even if the program hangs.
     let mut child = Command::new("timeout")
         .arg(LIMIT_S)
         .arg(zoarium_binary())
-        .arg("cli")
         .args(words)
         .env("TZ", "UTC")
         .stdin(Stdio::piped())

@@ -80,6 +80,20 @@ pub(crate) async fn children(
     Ok((names.iter().map(|name| name.to_string()).collect(), stat))
 }
 
+/// Returns the names of the children of a znode that a walk has found. Returns `None` if another
+/// client has deleted the znode, unless it is the root of the walk.
+pub(crate) async fn children_in_walk(
+    shell: &mut Shell,
+    path: &str,
+    is_root: bool,
+) -> Result<Option<Vec<String>>, Failure> {
+    match children(shell, path, false).await {
+        Ok((names, _)) => Ok(Some(names)),
+        Err(failure) if failure.is_no_node() && !is_root => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
 /// Prints a line for each znode, level by level.
 pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Failure> {
     let mut level = vec![path.to_owned()];
@@ -87,12 +101,8 @@ pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Fa
     while !level.is_empty() {
         let mut next = Vec::new();
         for path in level {
-            let mut names = match children(shell, &path, false).await {
-                Ok((names, _)) => names,
-                // Errors below the root are ignored, because another client may have deleted the
-                // znode.
-                Err(failure) if is_first => return Err(failure),
-                Err(_) => continue,
+            let Some(mut names) = children_in_walk(shell, &path, is_first).await? else {
+                continue;
             };
             is_first = false;
             shell.show(|| json!({ "path": path }), || path.clone());

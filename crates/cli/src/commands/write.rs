@@ -12,7 +12,7 @@ use client::{Create, MultiOp};
 
 use super::Command;
 use super::acl::parse_acl;
-use super::read::children;
+use super::read::children_in_walk;
 use crate::failure::{Failure, keeper_error};
 use crate::output::text;
 use crate::parse::options::Arguments;
@@ -232,14 +232,9 @@ pub(crate) async fn subtree(shell: &mut Shell, root: &str) -> Result<Vec<String>
     let mut all = vec![root.to_owned()];
     let mut at = 0;
     while let Some(path) = all.get(at).cloned() {
-        match children(shell, &path, false).await {
-            Ok((names, _)) => all.extend(names.iter().map(|name| path::child(&path, name))),
-            // Most errors below the root are ignored, because another client may have deleted the
-            // znode.
-            Err(failure) if at == 0 => return Err(failure),
-            Err(failure) if failure.ends_session => return Err(failure),
-            Err(_) => {}
-        }
+        let names = children_in_walk(shell, &path, at == 0).await?;
+        let names = names.unwrap_or_default();
+        all.extend(names.iter().map(|name| path::child(&path, name)));
         at += 1;
     }
     Ok(all)
