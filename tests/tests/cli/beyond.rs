@@ -1,11 +1,12 @@
 //! Commands that zkCli.sh does not have.
 
-use std::process::Output;
+use std::fs::File;
+use std::process::{Command, Output, Stdio};
 
 use client::{Client, Create, Options};
 use proto::Acl;
 use proto::data::perms;
-use tests::{Flavour, Server, or_skip};
+use tests::{Flavour, Server, or_skip, zoarium_binary};
 
 use super::{run, run_program};
 
@@ -223,4 +224,46 @@ async fn a_recursive_command_fails_if_it_cannot_list_a_subtree() {
     }
     let (acl, _) = client.get_acl("/app/open").await.expect("the ACL");
     assert_eq!(acl, [Acl::open()], "nothing was changed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_without_unreadable_znodes_fails() {
+    let Some(server) = server() else { return };
+    let _client = make_with_unreadable(&server).await;
+    let exported = program(&server, &["export", "/app"]);
+    assert_eq!(exported.status.code(), Some(5), "{exported:?}");
+    let told = String::from_utf8_lossy(&exported.stderr).into_owned();
+    assert!(told.contains("2 znodes exported"), "{told}");
+    assert!(told.contains("1 znode not readable"), "{told}");
+    assert_eq!(printed(&exported).len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn output_that_cannot_be_written_is_a_failure_unless_its_reader_has_ended() {
+    let Some(server) = server() else { return };
+    let _client = make(&server, &[("/app", "top"), ("/app/a", "data")]).await;
+    let ended = |words: &[&str], stdout: Stdio| {
+        let mut command = Command::new(zoarium_binary());
+        let command = command.args(words).env("ZOARIUM_SERVER", server.address());
+        let output = command.stdin(Stdio::null()).stdout(stdout).output();
+        let output = output.expect("run the command");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), told)
+    };
+    let address = server.address();
+    for words in [
+        &["get", "/app"][..],
+        &["ls", "-R", "/app"],
+        &["export", "/app"],
+        &["cli", "-server", &address, "ls", "-R", "/app"],
+    ] {
+        let full = File::options().write(true).open("/dev/full");
+        let (code, told) = ended(words, full.expect("/dev/full").into());
+        assert_eq!(code, Some(1), "{words:?}: {told}");
+        assert!(told.contains("No space left"), "{words:?}: {told}");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let (code, told) = ended(words, writer.into());
+        assert_eq!(code, Some(0), "{words:?}: {told}");
+    }
 }

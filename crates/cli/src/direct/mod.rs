@@ -243,7 +243,7 @@ async fn run(name: &str, target: Target, direct: Direct) -> u8 {
         }
     };
     shell.leave().await;
-    code
+    shell.code_with_output(code)
 }
 
 /// Returns an explanation if a server is reachable, but the port is not a client port.

@@ -7,7 +7,7 @@ pub(crate) mod quit;
 pub(crate) mod start;
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 
 use client::Client;
 use serde_json::Value;
@@ -24,6 +24,11 @@ use crate::parse::words;
 
 /// Number of earlier commands that `history` shows.
 const HISTORY_SHOWN: usize = 10;
+
+/// Returns whether the reader of an output has ended, which is not an error.
+fn is_closed(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
+}
 
 /// State of the session.
 #[derive(Debug)]
@@ -59,8 +64,8 @@ pub(crate) struct Shell {
     pub(crate) dir: Option<String>,
     /// Whether this is `zoarium shell`, whose prompt and errors differ from zkCli.sh.
     pub(crate) is_friendly: bool,
-    /// Whether a write to standard output has failed, for example because its reader closed it.
-    has_failed_output: bool,
+    /// First error of a write to standard output.
+    output_error: Option<io::Error>,
 }
 
 impl Shell {
@@ -80,7 +85,7 @@ impl Shell {
             talks_to_a_person: false,
             dir: None,
             is_friendly: false,
-            has_failed_output: false,
+            output_error: None,
         }
     }
 
@@ -90,11 +95,32 @@ impl Shell {
     }
 
     pub(crate) fn exit_code(&self) -> u8 {
-        self.exit_code
+        self.code_with_output(self.exit_code)
     }
 
+    /// Returns the exit code after a command that ended with `code`. A lost output is a failure.
+    pub(crate) fn code_with_output(&self, code: u8) -> u8 {
+        match &self.output_error {
+            Some(error) if code == exit::DONE && !is_closed(error) => exit::FAILED,
+            _ => code,
+        }
+    }
+
+    /// Returns whether a write to standard output has failed, for example because its reader closed
+    /// it.
     pub(crate) fn has_failed_output(&self) -> bool {
-        self.has_failed_output
+        self.output_error.is_some()
+    }
+
+    fn note_output(&mut self, written: io::Result<()>) {
+        if let Err(error) = written
+            && self.output_error.is_none()
+        {
+            if !is_closed(&error) {
+                terminal::complain!("cannot write to standard output: {error}");
+            }
+            self.output_error = Some(error);
+        }
     }
 
     /// Prints to standard output, after all earlier events.
@@ -129,7 +155,7 @@ impl Shell {
         let ends_line = out.is_terminal() && !bytes.ends_with(b"\n");
         let end: &[u8] = if ends_line { b"\n" } else { b"" };
         let written = out.write_all(bytes).and_then(|()| out.write_all(end));
-        self.has_failed_output |= written.and_then(|()| out.flush()).is_err();
+        self.note_output(written.and_then(|()| out.flush()));
     }
 
     /// Prints to standard error.
@@ -159,19 +185,17 @@ impl Shell {
     pub(crate) fn print_prompt(&mut self) {
         let prompt = self.prompt();
         let mut out = terminal::stdout();
-        let written = write!(out, "{prompt}").and_then(|()| out.flush());
-        self.has_failed_output |= written.is_err();
+        self.note_output(write!(out, "{prompt}").and_then(|()| out.flush()));
     }
 
     /// Clears the terminal, and moves the cursor to the top left.
     pub(crate) fn clear_screen(&mut self) {
-        self.has_failed_output |= terminal::stdout().clear().is_err();
+        self.note_output(terminal::stdout().clear());
     }
 
     fn write(&mut self, text: &str) {
         let mut out = terminal::stdout();
-        let written = writeln!(out, "{text}").and_then(|()| out.flush());
-        self.has_failed_output |= written.is_err();
+        self.note_output(writeln!(out, "{text}").and_then(|()| out.flush()));
     }
 
     /// Returns the session's client. Connects if there is no connection yet. `path` is the path of

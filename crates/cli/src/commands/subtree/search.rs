@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::walk::{Walk, WalkedProperties};
 use crate::commands::Command;
+use crate::exit;
 use crate::failure::Failure;
 use crate::output::json;
 use crate::output::text::number;
@@ -248,7 +249,8 @@ async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, 
 
 /// Prints a JSON object per line for each znode, parents first, with `path`, `data` (base64, or
 /// null for null data) and `acl`. Ephemerals are only counted, because they belong to their
-/// sessions. `/zookeeper` and its descendants are omitted.
+/// sessions. `/zookeeper` and its descendants are omitted. Fails at the end if a znode could not be
+/// read.
 pub(crate) async fn export(
     shell: &mut Shell,
     command: &Command,
@@ -289,12 +291,21 @@ pub(crate) async fn export(
     if !lines.is_empty() {
         shell.print(&lines);
     }
-    shell.print_error(&format!(
+    let text = format!(
         "{} exported, {} not exported",
         number(count, "znode"),
         number(ephemerals, "ephemeral")
-    ));
-    Ok(())
+    );
+    match walk.unreadable() {
+        0 => {
+            shell.print_error(&text);
+            Ok(())
+        }
+        unreadable => {
+            let unreadable = number(unreadable, "znode");
+            Err(Failure::new(format!("{text}, {unreadable} not readable")).with_exit(exit::DENIED))
+        }
+    }
 }
 
 /// Adds a value without characters that control a terminal.

@@ -56,6 +56,7 @@ pub(crate) struct Walk {
     deepest: usize,
     read_ahead: ReadAhead<PendingZnode, Result<ZnodeAnswers, Error>>,
     is_at_root: bool,
+    unreadable: usize,
 }
 
 impl Walk {
@@ -71,7 +72,13 @@ impl Walk {
             deepest,
             read_ahead,
             is_at_root: true,
+            unreadable: 0,
         }
+    }
+
+    /// Returns the number of skipped znodes that had not been deleted.
+    pub(crate) fn unreadable(&self) -> usize {
+        self.unreadable
     }
 
     /// Returns the next znode. Reports and skips a deleted or unreadable znode, except the root.
@@ -95,7 +102,9 @@ impl Walk {
                     return Err(Failure::of(&error, &path));
                 }
                 Err(error) => {
-                    shell.print_error(&Failure::of(&error, &path).text);
+                    let failure = Failure::of(&error, &path);
+                    self.unreadable += usize::from(!failure.is_no_node());
+                    shell.print_error(&failure.text);
                     continue;
                 }
             };
