@@ -199,7 +199,8 @@ async fn make_with_unreadable(server: &Server) -> Client {
 /// Runs a command of the program with the address of the server.
 fn program(server: &Server, words: &[&str]) -> Output {
     let address = server.address();
-    let words = words.iter().chain(&["--server", &address]);
+    let target = ["--server", &address];
+    let words = words.iter().chain(&target);
     let words: Vec<String> = words.map(|word| (*word).to_owned()).collect();
     run_program(&words, None)
 }
