@@ -71,6 +71,16 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
             other => return Err(op.broken(format!("unknown operation {other:?}"))),
         }
     }
+    let replaced: Vec<&str> = feeds
+        .keys()
+        .copied()
+        .filter(|name| is_replaced(name, &feeds))
+        .collect();
+    for name in replaced {
+        if let Some(feed) = feeds.get_mut(name) {
+            feed.is_final = false;
+        }
+    }
     let mut known: BTreeMap<At, (&str, &str, Op<'_>)> = BTreeMap::new();
     for (name, feed) in &feeds {
         gathered.count("changes", feed.changes.len() as u64);
@@ -93,6 +103,16 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         gathered.doubt("no feed was followed to the end", []);
     }
     Ok(gathered.verdict())
+}
+
+/// Returns whether the client has replaced this feed, because it was told that changes are lost to
+/// it. Such a feed ends with its last change.
+fn is_replaced(name: &str, feeds: &BTreeMap<&str, Feed<'_>>) -> bool {
+    let next = name.rsplit_once('-').and_then(|(client, number)| {
+        let number = number.parse::<u64>().ok()?;
+        Some(format!("{client}-{}", number + 1))
+    });
+    next.is_some_and(|next| feeds.contains_key(next.as_str()))
 }
 
 fn one(change: &Value) -> Option<(At, &str)> {
@@ -197,6 +217,26 @@ mod tests {
             (verdict.figures["changes"], verdict.figures["feeds"]),
             (7, 2)
         );
+    }
+
+    /// A member told the client that it has lost the changes before zxid 13.
+    #[test]
+    fn a_feed_that_is_replaced_ends_with_its_last_change() {
+        let mut history = good();
+        let (before, after) = (json!({"after": 0}), json!({"after": 12}));
+        history.call(
+            8,
+            FINAL_FOLLOW,
+            "h-0",
+            before.clone(),
+            json!([[10, 0, "/a"]]),
+        );
+        assert_found(
+            &check(&history.events),
+            "feed h-0 lacks change (c, 0) of /b, which feed f has",
+        );
+        history.call(8, FINAL_FOLLOW, "h-1", after, json!([[13, 0, "/c"]]));
+        assert_valid(&check(&history.events));
     }
 
     #[test]
