@@ -65,41 +65,33 @@ impl NonBlockingLease {
         })
     }
 
-    /// Obtains the lease for this time, if no other holder has it. The time starts when this client
-    /// has the lock. Returns whether the lease was obtained and has not yet ended.
+    /// Obtains the lease for this time, starting now, if no other holder has it. Returns whether it
+    /// was obtained.
     ///
     /// # Errors
     /// If the time is shorter than a second, or a server refuses a request.
     pub async fn obtain(&self, duration: Duration) -> Result<bool> {
-        self.times(duration)?;
+        let end = i64::try_from(duration.as_secs())
+            .ok()
+            .filter(|seconds| *seconds > 0);
+        let now = i64::try_from(now_ms(&self.client) / 1000).unwrap_or(i64::MAX);
+        let end = end.and_then(|seconds| text(now.checked_add(seconds)?));
+        let (Some(now), Some(end)) = (text(now), end) else {
+            let reason = format!("a lease cannot last {duration:?}");
+            return Err(Error::argument(self.mutex.path(), reason));
+        };
         let guard = self.mutex.acquire().await?;
-        let obtained = self.obtain_as(&guard, duration).await;
+        let obtained = self.obtain_as(&guard, &now, &end).await;
         // The transaction was conditional, so it is valid even if the lock was lost.
         let _ = guard.release().await;
         obtained
     }
 
-    /// Returns the current time, and the end of a lease that starts now.
-    ///
-    /// # Errors
-    /// If a lease cannot have this duration.
-    fn times(&self, duration: Duration) -> Result<(String, String)> {
-        let now = i64::try_from(now_ms(&self.client) / 1000).unwrap_or(i64::MAX);
-        let seconds = i64::try_from(duration.as_secs()).ok();
-        let end = seconds.filter(|seconds| *seconds > 0);
-        let end = end.and_then(|seconds| text(now.checked_add(seconds)?));
-        text(now).zip(end).ok_or_else(|| {
-            let reason = format!("a lease cannot last {duration:?}");
-            Error::argument(self.mutex.path(), reason)
-        })
-    }
-
-    async fn obtain_as(&self, guard: &LockGuard, duration: Duration) -> Result<bool> {
+    async fn obtain_as(&self, guard: &LockGuard, now: &str, end: &str) -> Result<bool> {
         let path = format!("{}/lease_holder", self.mutex.path());
         let found = data_of(&self.client, &path).await?;
-        let (now, end) = self.times(duration)?;
         if let Some(data) = &found
-            && !is_free(data, &self.identifier, &now)
+            && !is_free(data, &self.identifier, now)
         {
             return Ok(false);
         }
@@ -110,7 +102,7 @@ impl NonBlockingLease {
             None => MultiOp::create(&path, data, &Create::persistent()),
         };
         match self.client.multi(&[guard.check(), write]).await {
-            Ok(_) => Ok(self.times(duration).is_ok_and(|(now, _)| now < end)),
+            Ok(_) => Ok(true),
             // The lock was lost meanwhile, so another client may have obtained the lease.
             Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(false),
             Err(error) => Err(error.into()),

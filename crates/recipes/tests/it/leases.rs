@@ -1,18 +1,12 @@
 //! Leases of a semaphore: a deletion by an operator, the death of the gate's holder, several leases
-//! at once, and invalid numbers. Leases for a time, with a clock that advances meanwhile.
+//! at once, and invalid numbers.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use client::{Client, WallClock};
 use zoarium_recipes::{
-    DoubleBarrier, Error, Layout, Lease, MultiLock, Mutex, NonBlockingLease, Semaphore,
-    UncertaintyCause,
+    DoubleBarrier, Error, Lease, MultiLock, Mutex, Semaphore, UncertaintyCause,
 };
 
 use crate::support::{
-    children, connect, options, server, soon, two_clients, until, until_children, until_watches,
+    children, connect, server, soon, two_clients, until, until_children, until_watches,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,62 +158,4 @@ async fn numbers_that_would_wait_without_end_are_refused() {
     // A refused request has acquired nothing.
     assert_eq!(children(&client, "/s/leases").await.len(), 1);
     held.release().await.unwrap();
-}
-
-/// Clock that advances by a minute at each reading.
-#[derive(Debug)]
-struct FastClock(AtomicU64);
-
-impl WallClock for FastClock {
-    fn now(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_secs(self.0.fetch_add(60, Ordering::Relaxed))
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_ends_before_the_answer_is_not_obtained() {
-    let server = server();
-    let clock = FastClock(AtomicU64::new(1_700_000_000));
-    let options = options(&server.address()).with_wall_clock(Arc::new(clock));
-    let client = Client::connect(options).await.unwrap();
-    for (seconds, is_obtained) in [(30, false), (3600, true)] {
-        let lease = NonBlockingLease::new(&client, "/lease", "a").unwrap();
-        let obtained = lease.obtain(Duration::from_secs(seconds)).await.unwrap();
-        assert_eq!(obtained, is_obtained, "{seconds} s");
-    }
-}
-
-/// Clock that the test sets, in seconds since 1970.
-#[derive(Debug)]
-struct SetClock(Arc<AtomicU64>);
-
-impl WallClock for SetClock {
-    fn now(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_secs(self.0.load(Ordering::SeqCst))
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_time_of_a_lease_begins_after_the_wait_for_its_lock() {
-    let server = server();
-    let seconds = Arc::new(AtomicU64::new(1_700_000_000));
-    let connect_with_clock = async || {
-        let clock = Arc::new(SetClock(Arc::clone(&seconds)));
-        let options = options(&server.address()).with_wall_clock(clock);
-        Client::connect(options).await.unwrap()
-    };
-    let (one, two) = (connect_with_clock().await, connect_with_clock().await);
-    let minute = Duration::from_secs(60);
-    let lock = Mutex::new(&one, "/lease").unwrap();
-    let lock = lock.with_layout(Layout::Kazoo).acquire().await.unwrap();
-    let lease = NonBlockingLease::new(&two, "/lease", "b").unwrap();
-    let obtaining = tokio::spawn(async move { lease.obtain(minute).await.unwrap() });
-    until_children(&one, "/lease", 2).await;
-    // The waiter has read its clock by now, if it reads it before the lock.
-    until_watches(&server, 1).await;
-    seconds.fetch_add(61, Ordering::SeqCst);
-    lock.release().await.unwrap();
-    assert!(soon("the lease", obtaining).await.unwrap());
-    let other = NonBlockingLease::new(&one, "/lease", "a").unwrap();
-    assert!(!other.obtain(minute).await.unwrap(), "two holders");
 }
