@@ -1,9 +1,7 @@
 //! Leases of a semaphore: a deletion by an operator, the death of the gate's holder, several leases
 //! at once, and invalid numbers.
 
-use zoarium_recipes::{
-    DoubleBarrier, Error, Lease, MultiLock, Mutex, Semaphore, UncertaintyCause,
-};
+use zoarium_recipes::{DoubleBarrier, Error, Lease, MultiLock, Mutex, Semaphore, UncertaintyCause};
 
 use crate::support::{
     children, connect, server, soon, two_clients, until, until_children, until_watches,
