@@ -169,7 +169,13 @@ pub(crate) mod tests {
 
     /// Returns the frontend of a standalone server with an empty tree.
     pub(crate) fn test_frontend() -> Frontend {
-        let raw = RawConfig::parse("zoo.cfg".as_ref(), b"dataDir=data\n").unwrap();
+        test_frontend_with("")
+    }
+
+    /// Like [`test_frontend`], with these lines of the configuration file.
+    pub(crate) fn test_frontend_with(lines: &str) -> Frontend {
+        let file = format!("dataDir=data\n{lines}");
+        let raw = RawConfig::parse("zoo.cfg".as_ref(), file.as_bytes()).unwrap();
         let config = Config::parse(raw, SystemProperties::new(), &mut NoSurroundings).unwrap();
         let settings = Settings::new(Arc::new(config));
         let tree = Tree::new(Arc::new(TreeSettings::new(settings.field_limits)));

@@ -222,4 +222,4 @@ impl ReplyHost for AnswerRecorder<'_> {
 
 #[cfg(test)]
 #[path = "answer_tests.rs"]
-mod tests;
+pub(crate) mod tests;

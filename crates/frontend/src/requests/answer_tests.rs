@@ -11,13 +11,15 @@ use tree::{Overlay, PrepareContext, SessionKind, TreeSettings, WatcherId, Watche
 use super::*;
 use crate::start::tests::test_frontend;
 
-/// Data lengths of `/long` and `/short`, in bytes.
+/// Data lengths of `/long`, `/medium` and `/short`, in bytes.
 const LONG: usize = 400_000;
+const MEDIUM: usize = 100_000;
 const SHORT: usize = 100;
 
-fn tree() -> Tree {
+pub(crate) fn tree() -> Tree {
     let mut tree = Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
-    for (zxid, (path, len)) in (1..).zip([("/long", LONG), ("/short", SHORT)]) {
+    let znodes = [("/long", LONG), ("/medium", MEDIUM), ("/short", SHORT)];
+    for (zxid, (path, len)) in (1..).zip(znodes) {
         let request = CreateRequest {
             path: Some(path.into()),
             data: Some(vec![0; len].into()),
@@ -43,14 +45,14 @@ fn tree() -> Tree {
     tree
 }
 
-fn get(path: &str) -> ReadRequest {
+pub(crate) fn get(path: &str) -> ReadRequest {
     ReadRequest::GetData(PathWatchRequest {
         path: Some(path.into()),
         watch: false,
     })
 }
 
-fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadRequest>) {
+pub(crate) fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadRequest>) {
     for (xid, request) in (1..).zip(reads) {
         let head = RequestHead {
             xid: Xid(xid),

@@ -216,9 +216,10 @@ async fn handle_input<S: Stream>(
             connection,
             &batch,
         );
-        let handled = handle(context, connection, socket, &mut batch).await;
-        release(&ledger.permits, &mut batch);
-        if handled?.is_break() {
+        if handle(context, connection, socket, &mut batch)
+            .await?
+            .is_break()
+        {
             return Ok(ControlFlow::Break(()));
         }
     }
@@ -265,11 +266,9 @@ async fn handle<S: Stream>(
         let next = dispatch::handle_batch(context, connection, batch, now_ms, permits);
         let HeldForRead { room, .. } = std::mem::take(&mut held);
         let is_done = batch.is_empty() && !connection.has_deferred();
-        if !is_done {
-            // The permits are returned because the client may read slowly and other connections
-            // need them.
-            release(&ledger.permits, batch);
-        }
+        // The permits are returned before the flush, because the client may read slowly and other
+        // connections need them.
+        release(&ledger.permits, batch);
         // A long reply that still lacks its turn has not been produced.
         let used = room.filter(|_| next != Resume::SlowReadTurn);
         // Boxed because most connections never reach this call, and all would otherwise contain the
@@ -410,3 +409,7 @@ async fn flush_and_end<S: Stream>(
     connections.forget(connection);
     shut_down(socket).await
 }
+
+#[cfg(test)]
+#[path = "task_tests.rs"]
+mod tests;

@@ -1,0 +1,70 @@
+//! Tests of tasks whose clients do not read their replies. Time is paused, so it passes only while
+//! all tasks wait.
+
+use std::time::Duration;
+
+use bytes::BufMut as _;
+use host::answer_handshake;
+use proto::SessionId;
+use proto::request::Request;
+use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
+use tokio::time::timeout;
+
+use super::*;
+use crate::requests::answer::tests::{get, tree};
+use crate::start::tests::test_frontend_with;
+
+/// Time after which a task that has not finished waits for something that does not occur.
+const STALLED: Duration = Duration::from_secs(3600);
+
+fn context(config: &str) -> Arc<ConnectionContext> {
+    let context = test_frontend_with(config).context;
+    *context.requests.answers.state.tree.write() = tree();
+    context
+}
+
+/// Starts the task of a client that has already sent these requests. Returns the client's end.
+fn serve(
+    context: &Arc<ConnectionContext>,
+    sent: impl IntoIterator<Item = Request>,
+) -> (Arc<Connection>, DuplexStream) {
+    let connection = context.connections.register(([127, 0, 0, 1], 1).into());
+    let connection = connection.unwrap();
+    let session = SessionId(connection.ticket().0.try_into().unwrap());
+    let registry = &context.requests.registry;
+    answer_handshake(registry, &*connection, Some((session, 10_000)), false);
+    connection.lock().client.outbox.clear();
+    let mut input = BytesMut::new();
+    for (xid, request) in (1..).zip(sent) {
+        let mut frame = Vec::new();
+        frame.put_i32(xid);
+        frame.put_i32(request.op().number());
+        request.encode(&mut frame).unwrap();
+        input.put_u32(frame.len().try_into().unwrap());
+        input.extend_from_slice(&frame);
+    }
+    let (theirs, ours) = duplex(8);
+    let mut socket = Socket {
+        stream: ours,
+        input,
+        frame_reservation: None,
+    };
+    let (context, served) = (context.clone(), connection.clone());
+    tokio::spawn(async move { requests(&context.requests, &served, &mut socket).await });
+    (connection, theirs)
+}
+
+/// Reads until a reply is being written.
+async fn begin_reply(theirs: &mut DuplexStream) -> usize {
+    let len = timeout(STALLED, theirs.read_u32()).await.expect("a reply");
+    len.unwrap() as usize
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_holds_no_permit() {
+    let context = context("request_throttle_max_requests=1\n");
+    let (_, mut first) = serve(&context, [Request::Read(get("/short"))]);
+    begin_reply(&mut first).await;
+    let (_, mut second) = serve(&context, [Request::Read(get("/short"))]);
+    begin_reply(&mut second).await;
+}
