@@ -265,7 +265,6 @@ async fn handle<S: Stream>(
         let permits = held.permits();
         let next = dispatch::handle_batch(context, connection, batch, now_ms, permits);
         let HeldForRead { room, .. } = std::mem::take(&mut held);
-        let is_done = batch.is_empty() && !connection.has_deferred();
         // The permits are returned before the flush, because the client may read slowly and other
         // connections need them.
         release(&ledger.permits, batch);
@@ -277,6 +276,8 @@ async fn handle<S: Stream>(
             Some(room) => Box::pin(flush_large(ledger, connection, socket, room)).await?,
             None => flush(ledger, connection, socket).await?,
         };
+        // The core may have deferred requests during the flush, which consumes its wake-ups.
+        let is_done = batch.is_empty() && !connection.has_deferred();
         if is_done || flushed.is_break() {
             return Ok(flushed);
         }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use bytes::BufMut as _;
 use host::answer_handshake;
 use proto::SessionId;
-use proto::request::Request;
+use proto::request::{ReadRequest, Request};
 use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
 use tokio::time::timeout;
 
 use super::*;
-use crate::requests::answer::tests::{get, tree};
+use crate::requests::answer::tests::{get, queue, tree};
 use crate::start::tests::test_frontend_with;
 
 /// Time after which a task that has not finished waits for something that does not occur.
@@ -54,10 +54,25 @@ fn serve(
     (connection, theirs)
 }
 
+/// Adds reads to the queue, as the core does after a write.
+fn defer(context: &ConnectionContext, connection: &Connection, reads: Vec<ReadRequest>) {
+    let mut state = connection.lock();
+    queue(&mut state, reads);
+    connection.count_deferred(&state, &context.requests.answers.deferred_connections);
+    drop(state);
+    connection.wake();
+}
+
 /// Reads until a reply is being written.
 async fn begin_reply(theirs: &mut DuplexStream) -> usize {
     let len = timeout(STALLED, theirs.read_u32()).await.expect("a reply");
     len.unwrap() as usize
+}
+
+async fn finish_reply(theirs: &mut DuplexStream, len: usize) {
+    let mut frame = vec![0; len];
+    let read = timeout(STALLED, theirs.read_exact(&mut frame)).await;
+    read.expect("the rest of a reply").unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,4 +82,16 @@ async fn a_client_that_does_not_read_holds_no_permit() {
     begin_reply(&mut first).await;
     let (_, mut second) = serve(&context, [Request::Read(get("/short"))]);
     begin_reply(&mut second).await;
+}
+
+/// The flush consumes the wake-ups of the core.
+#[tokio::test(start_paused = true)]
+async fn a_read_that_is_deferred_during_a_flush_is_answered() {
+    let context = context("");
+    let (connection, mut theirs) = serve(&context, []);
+    defer(&context, &connection, vec![get("/short")]);
+    let len = begin_reply(&mut theirs).await;
+    defer(&context, &connection, vec![get("/short")]);
+    finish_reply(&mut theirs, len).await;
+    begin_reply(&mut theirs).await;
 }
