@@ -59,16 +59,16 @@ impl ReadNeeds {
         Some(held)
     }
 
-    /// Waits for the turn, and then for the memory. All connections have the same order, so two of
-    /// them never wait for each other.
+    /// Waits for the memory, and then for the turn. A connection that has a turn never waits,
+    /// because there are few turns, and clients that do not read may hold the memory for long.
     async fn take(self, context: &RequestContext) -> HeldForRead<'_> {
         let mut held = HeldForRead::default();
+        if let Some(bytes) = self.reply_bytes {
+            held.room = Some(context.ledger.large_replies.take(bytes).await);
+        }
         if self.is_slow {
             // The semaphore is never closed, so a permit is always returned.
             held.turn = context.slow_reads.acquire().await.ok();
-        }
-        if let Some(bytes) = self.reply_bytes {
-            held.room = Some(context.ledger.large_replies.take(bytes).await);
         }
         held
     }
@@ -106,5 +106,36 @@ pub(crate) async fn take_with_permits<'a, S: Stream>(
         if take_permits_now(ledger, batch) {
             return Ok(Some(held));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future as _;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use admission::limits::LARGE_REPLIES_BYTES;
+
+    use super::*;
+    use crate::start::tests::test_frontend;
+
+    #[tokio::test]
+    async fn a_read_that_waits_for_memory_holds_no_turn() {
+        let context = &test_frontend().context.requests;
+        let replies = &context.ledger.large_replies;
+        let turns = context.slow_reads.available_permits();
+        let all = replies.take_now(LARGE_REPLIES_BYTES).unwrap();
+        let needs = ReadNeeds {
+            is_slow: true,
+            reply_bytes: Some(100 << 10),
+        };
+        let mut taken = pin!(needs.take(context));
+        let mut task = Context::from_waker(Waker::noop());
+        assert!(taken.as_mut().poll(&mut task).is_pending());
+        assert_eq!(context.slow_reads.available_permits(), turns);
+        drop(all);
+        let held = taken.await;
+        assert!(held.turn.is_some() && held.room.is_some());
     }
 }
