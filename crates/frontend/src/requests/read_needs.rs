@@ -32,13 +32,13 @@ pub(crate) struct HeldForRead<'a> {
 }
 
 impl ReadNeeds {
-    /// Returns the needs after a batch has stopped. A reply may be both long and slow, and a second
-    /// stop adds to the needs of the first.
+    /// Returns the needs after a batch has stopped. A slow read takes its turn before its reply
+    /// turns out to be long, and then needs both. A stop for a turn concerns a further read.
     pub(crate) fn after(self, next: Resume) -> Self {
         match next {
             Resume::SlowReadTurn => Self {
                 is_slow: true,
-                ..self
+                reply_bytes: None,
             },
             Resume::ReplyMemory(bytes) => Self {
                 reply_bytes: Some(bytes),

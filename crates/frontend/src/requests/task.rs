@@ -268,11 +268,9 @@ async fn handle<S: Stream>(
         // The permits are returned before the flush, because the client may read slowly and other
         // connections need them.
         release(&ledger.permits, batch);
-        // A long reply that still lacks its turn has not been produced.
-        let used = room.filter(|_| next != Resume::SlowReadTurn);
         // Boxed because most connections never reach this call, and all would otherwise contain the
         // memory for it.
-        let flushed = match used {
+        let flushed = match room {
             Some(room) => Box::pin(flush_large(ledger, connection, socket, room)).await?,
             None => flush(ledger, connection, socket).await?,
         };

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use admission::limits::LARGE_REPLIES_BYTES;
 use bytes::BufMut as _;
 use host::answer_handshake;
 use proto::SessionId;
-use proto::request::{ReadRequest, Request};
+use proto::request::{PathRequest, ReadRequest, Request};
 use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
 use tokio::time::timeout;
 
@@ -94,4 +95,16 @@ async fn a_read_that_is_deferred_during_a_flush_is_answered() {
     defer(&context, &connection, vec![get("/short")]);
     finish_reply(&mut theirs, len).await;
     begin_reply(&mut theirs).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unread_long_reply_keeps_its_memory_while_the_next_read_needs_a_turn() {
+    let context = context("");
+    let (connection, mut theirs) = serve(&context, []);
+    let path = Some("/".into());
+    let slow = ReadRequest::GetAllChildrenNumber(PathRequest { path });
+    defer(&context, &connection, vec![get("/medium"), slow]);
+    begin_reply(&mut theirs).await;
+    let free = context.requests.ledger.large_replies.free();
+    assert!(free < LARGE_REPLIES_BYTES);
 }
