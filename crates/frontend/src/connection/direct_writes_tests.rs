@@ -136,11 +136,7 @@ async fn wait(connection: &Connection, requested: &Notify) -> bool {
 /// The task, until the connection ends. It answers each request of the client.
 async fn run_task(ledger: &Ledger, connection: &Connection, model: Model, fault: Option<Fault>) {
     let requested = model.clone();
-    let mut socket = Socket {
-        stream: model,
-        input: BytesMut::new(),
-        frame_reservation: None,
-    };
+    let mut socket = Socket::new(model, BytesMut::new());
     let mut answers = false;
     loop {
         if std::mem::take(&mut answers) {

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use admission::limits::MEMORY_PATIENCE;
-use admission::{Ledger, MemoryReservation};
+use admission::{Ledger, MemoryBudget, MemoryReservation};
 use bytes::BytesMut;
 use host::SharedConnection as _;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -27,9 +27,28 @@ pub(crate) struct Socket<S> {
     /// Memory reservation for the first frame of the input if that frame is long, and the time of
     /// the reservation.
     pub(crate) frame_reservation: Option<(MemoryReservation, tokio::time::Instant)>,
+    /// Memory that the decoded requests hold until they are handled.
+    pub(crate) batch_memory: HeldMemory,
+}
+
+/// Budgets of the [`Ledger`] from which requests hold memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HeldMemory {
+    pub(crate) large_frames: bool,
+    pub(crate) large_requests: bool,
 }
 
 impl<S> Socket<S> {
+    /// Creates the socket with these bytes that were already read.
+    pub(crate) fn new(stream: S, input: BytesMut) -> Self {
+        Self {
+            stream,
+            input,
+            frame_reservation: None,
+            batch_memory: HeldMemory::default(),
+        }
+    }
+
     /// Stores the memory reservation for a frame of `bytes`.
     pub(crate) fn set_reservation(&mut self, reservation: MemoryReservation, bytes: usize) {
         self.input.reserve(bytes.saturating_sub(self.input.len()));
@@ -90,6 +109,10 @@ pub(crate) async fn flush<S: Stream>(
                 ControlFlow::Continue(())
             });
         }
+        let held = HeldMemory {
+            large_frames: socket.batch_memory.large_frames || socket.frame_reservation.is_some(),
+            ..socket.batch_memory
+        };
         let write = async {
             outgoing.write_to(&mut socket.stream).await?;
             // TLS buffers the bytes that the socket did not accept. TCP does not need a flush.
@@ -100,7 +123,7 @@ pub(crate) async fn flush<S: Stream>(
             written = write => written?,
             () = closed(connection) => return Ok(ControlFlow::Break(())),
             // The future is boxed, and created only if needed.
-            () = async { Box::pin(wait_until_blocking_others(ledger, connection)).await } => {
+            () = async { Box::pin(wait_until_blocking_others(ledger, connection, held)).await } => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies and has sent more long requests while other clients wait for memory, closing connection");
                 connection.close();
                 return Ok(ControlFlow::Break(()));
@@ -196,13 +219,22 @@ pub(crate) async fn run_while_flushing<S: Stream, T>(
 }
 
 /// Resolves when the client has not read for a long time and the connection holds memory for long
-/// requests that others need.
-async fn wait_until_blocking_others(ledger: &Ledger, connection: &Connection) {
+/// requests that others need. `held` is the memory of the requests that are not queued.
+async fn wait_until_blocking_others(ledger: &Ledger, connection: &Connection, held: HeldMemory) {
+    let holds_frames = || held.large_frames || connection.lock().has_frame_reservation();
+    tokio::select! {
+        () = wait_until_blocking(&ledger.large_frames, holds_frames) => {}
+        () = wait_until_blocking(&ledger.large_requests.room, || held.large_requests) => {}
+    }
+}
+
+/// Resolves when others have needed memory of the budget for a long time, and `holds` states that
+/// the connection holds some.
+async fn wait_until_blocking(budget: &MemoryBudget, holds: impl Fn() -> bool) {
     let begun = tokio::time::Instant::now();
     loop {
-        let frames = &ledger.large_frames;
-        frames.needed_by_others(0, begun.elapsed(), sleep).await;
-        if connection.lock().has_frame_reservation() {
+        budget.needed_by_others(0, begun.elapsed(), sleep).await;
+        if holds() {
             return;
         }
         sleep(MEMORY_PATIENCE).await;
@@ -256,11 +288,7 @@ mod tests {
         let connection = context.connections.register(([127, 0, 0, 1], 1).into());
         let connection = connection.unwrap();
         let (mut theirs, ours) = duplex(8);
-        let mut socket = Socket {
-            stream: ours,
-            input: BytesMut::new(),
-            frame_reservation: None,
-        };
+        let mut socket = Socket::new(ours, BytesMut::new());
         let semaphore = Semaphore::new(1);
         let held = semaphore.acquire().await.unwrap();
         let ledger = &context.requests.ledger;

@@ -175,11 +175,8 @@ mod tests {
         let peer = ([127, 0, 0, 1], 1).into();
         let connection = connections.register(peer).unwrap();
         let (_theirs, ours) = tokio::io::duplex(64);
-        let mut socket = Socket {
-            stream: BufStream::with_capacity(64, 4096, ours),
-            input: BytesMut::new(),
-            frame_reservation: None,
-        };
+        let stream = BufStream::with_capacity(64, 4096, ours);
+        let mut socket = Socket::new(stream, BytesMut::new());
         let budget = MemoryBudget::new(1000);
         let _reservation = budget.take(1000).await;
         let other = budget.clone();

@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use metrics::Metrics;
 use replica::connection::{self, IncomingRequest, RequestKind, decode_into};
 
-use crate::connection::socket::Socket;
+use crate::connection::socket::{HeldMemory, Socket};
 use crate::limits;
 use crate::settings::Settings;
 
@@ -61,6 +61,15 @@ impl Batch {
         let is_undecodable =
             |next: &IncomingRequest<Extra>| matches!(next.kind, RequestKind::Undecodable(_));
         self.writes > 0 || self.requests.iter().any(is_undecodable)
+    }
+
+    /// Returns the memory that the requests hold.
+    pub(crate) fn held_memory(&self) -> HeldMemory {
+        let mut extras = self.requests.iter().map(|request| &request.extra);
+        HeldMemory {
+            large_requests: extras.clone().any(|extra| extra.large.is_some()),
+            large_frames: extras.any(|extra| extra.frame_reservation.is_some()),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -171,6 +180,7 @@ pub(crate) fn decode_batch<S>(
     if batch.broken.is_some() {
         input.clear();
     }
+    socket.batch_memory = batch.held_memory();
     batch
 }
 
@@ -187,11 +197,8 @@ mod tests {
         let ping = [0, 0, 0, 8, 0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11];
         let undecodable = [0, 0, 0, 1, 0];
         for fault in [&(-1_i32).to_be_bytes()[..], &undecodable] {
-            let mut socket = Socket {
-                stream: (),
-                input: BytesMut::from(&[&ping[..], fault, &ping].concat()[..]),
-                frame_reservation: None,
-            };
+            let input = BytesMut::from(&[&ping[..], fault, &ping].concat()[..]);
+            let mut socket = Socket::new((), input);
             let mut decode = || {
                 let large = &requests.ledger.large_requests;
                 let (settings, metrics) = (&requests.settings, &requests.metrics);

@@ -39,11 +39,7 @@ pub(crate) async fn run(
     connection: Arc<Connection>,
     stream: impl Stream,
 ) {
-    let mut socket = Socket {
-        stream,
-        input: BytesMut::new(),
-        frame_reservation: None,
-    };
+    let mut socket = Socket::new(stream, BytesMut::new());
     match serve(&context, &connection, &mut socket).await {
         Ok(()) => {
             tracing::debug!(peer = %connection.peer, session = %connection.session(), "connection ended");
@@ -268,6 +264,7 @@ async fn handle<S: Stream>(
         // The permits are returned before the flush, because the client may read slowly and other
         // connections need them.
         release(&ledger.permits, batch);
+        socket.batch_memory = batch.held_memory();
         // Boxed because most connections never reach this call, and all would otherwise contain the
         // memory for it.
         let flushed = match room {

@@ -3,15 +3,16 @@
 
 use std::time::Duration;
 
-use admission::limits::LARGE_REPLIES_BYTES;
+use admission::limits::{LARGE_FRAMES_BYTES, LARGE_REPLIES_BYTES, LARGE_REQUESTS_BYTES};
 use bytes::BufMut as _;
 use host::answer_handshake;
 use proto::SessionId;
-use proto::request::{PathRequest, ReadRequest, Request};
-use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
+use proto::request::{PathRequest, ReadRequest, Request, SetDataRequest, WriteRequest};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::timeout;
 
 use super::*;
+use crate::connection::outgoing::EventFrame;
 use crate::requests::answer::tests::{get, queue, tree};
 use crate::start::tests::test_frontend_with;
 
@@ -45,11 +46,7 @@ fn serve(
         input.extend_from_slice(&frame);
     }
     let (theirs, ours) = duplex(8);
-    let mut socket = Socket {
-        stream: ours,
-        input,
-        frame_reservation: None,
-    };
+    let mut socket = Socket::new(ours, input);
     let (context, served) = (context.clone(), connection.clone());
     tokio::spawn(async move { requests(&context.requests, &served, &mut socket).await });
     (connection, theirs)
@@ -62,6 +59,14 @@ fn defer(context: &ConnectionContext, connection: &Connection, reads: Vec<ReadRe
     connection.count_deferred(&state, &context.requests.answers.deferred_connections);
     drop(state);
     connection.wake();
+}
+
+fn set_data(len: usize) -> Request {
+    Request::Write(WriteRequest::SetData(SetDataRequest {
+        path: Some("/short".into()),
+        data: Some(vec![0; len].into()),
+        version: -1,
+    }))
 }
 
 /// Reads until a reply is being written.
@@ -107,4 +112,38 @@ async fn an_unread_long_reply_keeps_its_memory_while_the_next_read_needs_a_turn(
     begin_reply(&mut theirs).await;
     let free = context.requests.ledger.large_replies.free();
     assert!(free < LARGE_REPLIES_BYTES);
+}
+
+/// Both clients do not read, and only the first one holds memory that the third one needs.
+#[tokio::test(start_paused = true)]
+async fn memory_of_large_requests_is_reclaimed_from_a_batch_behind_an_unread_reply() {
+    let context = context("");
+    let sent = [Request::Read(get("/long")), set_data(14 << 10)];
+    let (holder, mut unread) = serve(&context, sent);
+    begin_reply(&mut unread).await;
+    let (other, mut unread) = serve(&context, [Request::Read(get("/long"))]);
+    begin_reply(&mut unread).await;
+    let room = &context.requests.ledger.large_requests.room;
+    let taken = timeout(STALLED, room.take(LARGE_REQUESTS_BYTES)).await;
+    taken.expect("memory");
+    assert!(holder.is_closed() && !other.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_of_a_partial_frame_is_reclaimed_while_an_event_is_unread() {
+    let context = context("");
+    let (connection, mut theirs) = serve(&context, []);
+    theirs.write_u32(1 << 19).await.unwrap();
+    let frames = &context.requests.ledger.large_frames;
+    let reserved = async {
+        while frames.free() == LARGE_FRAMES_BYTES {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(STALLED, reserved).await.expect("a reservation");
+    connection.push_event(EventFrame::Short(&[7; 64]));
+    connection.wake();
+    begin_reply(&mut theirs).await;
+    let taken = timeout(STALLED, frames.take(LARGE_FRAMES_BYTES)).await;
+    taken.expect("memory");
 }
