@@ -1,40 +1,42 @@
-//! Memory and turns that long and slow reads need, besides the permits of their batch.
+//! Memory and turns that long and slow reads need.
 //!
-//! A connection takes all of them together and waits for each of them only while it can give back
-//! the others: its client may not read, and then other connections need them.
+//! The read is at the head of the queue, so it does not need the permits of its batch. The
+//! connection waits without them, because other connections may need them.
 
 use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use admission::MemoryReservation;
 use tokio::sync::SemaphorePermit;
 
+use crate::clock;
 use crate::connection::Connection;
-use crate::connection::socket::{Socket, Stream, obtain};
+use crate::connection::socket::{Socket, Stream, flush, flush_large, obtain};
 use crate::requests::answer::ReadPermits;
 use crate::requests::batch::Batch;
 use crate::requests::context::RequestContext;
-use crate::requests::dispatch::Resume;
-use crate::requests::request_throttle::{release, take_permits, take_permits_now};
+use crate::requests::dispatch::{self, Resume};
 
-/// What the next read of a connection needs.
+/// Needs of the next read of a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ReadNeeds {
+struct ReadNeeds {
     is_slow: bool,
     /// Size in bytes of a long reply.
     reply_bytes: Option<usize>,
 }
 
-/// What a connection holds for its next read. Dropping it gives everything back.
+/// Resources that a connection holds for its next read. Dropping them returns them.
 #[derive(Debug, Default)]
-pub(crate) struct HeldForRead<'a> {
+struct HeldForRead<'a> {
     turn: Option<SemaphorePermit<'a>>,
-    pub(crate) room: Option<MemoryReservation>,
+    room: Option<MemoryReservation>,
 }
 
 impl ReadNeeds {
     /// Returns the needs after a batch has stopped. A slow read takes its turn before its reply
     /// turns out to be long, and then needs both. A stop for a turn concerns a further read.
-    pub(crate) fn after(self, next: Resume) -> Self {
+    fn after(self, next: Resume) -> Self {
         match next {
             Resume::SlowReadTurn => Self {
                 is_slow: true,
@@ -46,17 +48,6 @@ impl ReadNeeds {
             },
             _ => Self::default(),
         }
-    }
-
-    fn take_now(self, context: &RequestContext) -> Option<HeldForRead<'_>> {
-        let mut held = HeldForRead::default();
-        if self.is_slow {
-            held.turn = Some(context.slow_reads.try_acquire().ok()?);
-        }
-        if let Some(bytes) = self.reply_bytes {
-            held.room = Some(context.ledger.large_replies.take_now(bytes)?);
-        }
-        Some(held)
     }
 
     /// Waits for the memory, and then for the turn. A connection that has a turn never waits,
@@ -74,39 +65,40 @@ impl ReadNeeds {
     }
 }
 
-impl HeldForRead<'_> {
-    pub(crate) fn permits(&self) -> ReadPermits {
-        ReadPermits {
-            room: self.room.as_ref().map(|room| room.bytes),
-            is_slow: self.turn.is_some(),
-        }
-    }
-}
-
-/// Takes everything that the next read needs, with the permits of the batch. Returns `None` if the
-/// connection ends first.
-pub(crate) async fn take_with_permits<'a, S: Stream>(
-    needs: ReadNeeds,
-    context: &'a RequestContext,
-    connection: &Connection,
+/// Answers queued reads for as long as they need memory or a turn, and writes the replies. `next`
+/// is the need of the first read. Breaks if the connection must end.
+pub(crate) async fn answer_reads<S: Stream>(
+    context: &RequestContext,
+    connection: &Arc<Connection>,
     socket: &mut Socket<S>,
-    batch: &mut Batch,
-) -> io::Result<Option<HeldForRead<'a>>> {
+    next: Resume,
+) -> io::Result<ControlFlow<()>> {
     let ledger = &context.ledger;
-    loop {
-        take_permits(context, connection, socket, batch).await?;
-        if let Some(held) = needs.take_now(context) {
-            return Ok(Some(held));
-        }
-        release(&ledger.permits, batch);
+    let mut needs = ReadNeeds::default().after(next);
+    while needs != ReadNeeds::default() {
         let ask = || needs.take(context);
-        let Some(held) = obtain(ledger, connection, socket, ask).await? else {
-            return Ok(None);
+        let Some(HeldForRead { turn, room }) = obtain(ledger, connection, socket, ask).await?
+        else {
+            return Ok(ControlFlow::Break(()));
         };
-        if take_permits_now(ledger, batch) {
-            return Ok(Some(held));
+        let permits = ReadPermits {
+            room: room.as_ref().map(|room| room.bytes),
+            is_slow: turn.is_some(),
+        };
+        let now_ms = clock::monotonic_ms();
+        let next =
+            dispatch::handle_batch(context, connection, &mut Batch::default(), now_ms, permits);
+        drop(turn);
+        let flushed = match room {
+            Some(room) => flush_large(ledger, connection, socket, room).await?,
+            None => flush(ledger, connection, socket).await?,
+        };
+        if flushed.is_break() {
+            return Ok(flushed);
         }
+        needs = needs.after(next);
     }
+    Ok(ControlFlow::Continue(()))
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn permits_needed(throttle: &RequestThrottle, batch: &Batch) -> usize {
 }
 
 /// Takes the permits of the batch if all of them are available. Returns whether it has them.
-pub(crate) fn take_permits_now(ledger: &Ledger, batch: &mut Batch) -> bool {
+fn take_permits_now(ledger: &Ledger, batch: &mut Batch) -> bool {
     let needed = permits_needed(&ledger.request_throttle, batch);
     let places = u32::try_from(needed).unwrap_or(u32::MAX);
     let is_taken = places == 0 || ledger.permits.take_now(places);

@@ -20,17 +20,18 @@ use crate::clock;
 use crate::connection::Connection;
 use crate::connection::open::OpenConnections;
 use crate::connection::socket::{
-    Socket, Stream, closed, fill, flush, flush_large, give_back_during, run_while_flushing,
-    shut_down, wait_until_reclaimed,
+    Socket, Stream, closed, fill, flush, give_back_during, run_while_flushing, shut_down,
+    wait_until_reclaimed,
 };
 use crate::greeting::{handshake, words};
 use crate::login::sasl;
+use crate::requests::answer::ReadPermits;
 use crate::requests::batch::{Batch, decode_batch, long_frame_bytes};
 use crate::requests::budget_resources::count_if_due;
 use crate::requests::budget_wait::pay_for_next_frames;
 use crate::requests::context::{ConnectionContext, RequestContext};
 use crate::requests::dispatch::{self, Resume};
-use crate::requests::read_needs::{HeldForRead, ReadNeeds, take_with_permits};
+use crate::requests::read_needs::answer_reads;
 use crate::requests::request_throttle::{release, take_permits};
 
 /// Serves a connection until it ends, and then removes it.
@@ -255,22 +256,19 @@ async fn handle<S: Stream>(
     batch: &mut Batch,
 ) -> io::Result<ControlFlow<()>> {
     let ledger = &context.ledger;
-    let (mut needs, mut held) = (ReadNeeds::default(), HeldForRead::default());
     loop {
-        let now_ms = clock::monotonic_ms();
-        let permits = held.permits();
+        let (now_ms, permits) = (clock::monotonic_ms(), ReadPermits::default());
         let next = dispatch::handle_batch(context, connection, batch, now_ms, permits);
-        let HeldForRead { room, .. } = std::mem::take(&mut held);
         // The permits are returned before the flush, because the client may read slowly and other
         // connections need them.
         release(&ledger.permits, batch);
         socket.batch_memory = batch.held_memory();
-        // Boxed because most connections never reach this call, and all would otherwise contain the
-        // memory for it.
-        let flushed = match room {
-            Some(room) => Box::pin(flush_large(ledger, connection, socket, room)).await?,
-            None => flush(ledger, connection, socket).await?,
-        };
+        let mut flushed = flush(ledger, connection, socket).await?;
+        if flushed.is_continue() && matches!(next, Resume::ReplyMemory(_) | Resume::SlowReadTurn) {
+            // Boxed because most connections never reach this call, and all would otherwise contain
+            // the memory for it.
+            flushed = Box::pin(answer_reads(context, connection, socket, next)).await?;
+        }
         // The core may have deferred requests during the flush, which consumes its wake-ups.
         let is_done = batch.is_empty() && !connection.has_deferred();
         if is_done || flushed.is_break() {
@@ -293,16 +291,7 @@ async fn handle<S: Stream>(
         if connection.is_closed() {
             return Ok(ControlFlow::Break(()));
         }
-        needs = needs.after(next);
-        if needs == ReadNeeds::default() {
-            take_permits(context, connection, socket, batch).await?;
-        } else {
-            let taken = Box::pin(take_with_permits(needs, context, connection, socket, batch));
-            let Some(taken) = taken.await? else {
-                return Ok(ControlFlow::Break(()));
-            };
-            held = taken;
-        }
+        take_permits(context, connection, socket, batch).await?;
     }
 }
 

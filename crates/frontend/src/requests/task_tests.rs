@@ -114,6 +114,25 @@ async fn an_unread_long_reply_keeps_its_memory_while_the_next_read_needs_a_turn(
     assert!(free < LARGE_REPLIES_BYTES);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_long_reply_does_not_wait_for_the_permits_of_later_requests() {
+    let context = context("");
+    let reads = ["/short", "/medium"].map(|path| Request::Read(get(path)));
+    let sent = reads.into_iter().chain([set_data(100)]);
+    let (_, mut theirs) = serve(&context, sent);
+    let len = begin_reply(&mut theirs).await;
+    let RequestContext {
+        settings, ledger, ..
+    } = &context.requests;
+    assert!(
+        ledger
+            .permits
+            .take_now(settings.outstanding_max.try_into().unwrap())
+    );
+    finish_reply(&mut theirs, len).await;
+    begin_reply(&mut theirs).await;
+}
+
 /// Both clients do not read, and only the first one holds memory that the third one needs.
 #[tokio::test(start_paused = true)]
 async fn memory_of_large_requests_is_reclaimed_from_a_batch_behind_an_unread_reply() {
