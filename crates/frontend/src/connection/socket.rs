@@ -151,9 +151,9 @@ pub(crate) async fn flush_large<S: Stream>(
     }
 }
 
-/// Completes `work`, which may wait for a client that does not read. A semaphore gives permits to its
-/// oldest waiter even if nobody polls this waiter, so `wanted` is polled too, and what it receives
-/// meanwhile is dropped: other connections may need it. Returns whether it was dropped.
+/// Completes `work`, which may wait for a client that does not read. A semaphore assigns permits to
+/// its oldest waiter even if this waiter is not polled, so `wanted` is polled too. Its result is
+/// dropped, because other connections may need it. Returns whether a result was dropped.
 pub(crate) async fn give_back_during<R, T>(
     work: impl Future<Output = R>,
     mut wanted: Pin<&mut impl Future<Output = T>>,

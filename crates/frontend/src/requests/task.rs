@@ -308,11 +308,11 @@ async fn serve_deferred<S: Stream>(
     handle(context, connection, socket, &mut Batch::default()).await
 }
 
-/// Waits for a memory reservation for another request, for which `ask` asks, and meanwhile handles the requests that the
-/// core defers to this task. Requests on this connection and others may hold all the memory.
-/// Without this handling, all of them would wait for each other. While the client does not read, the
-/// connection gives back a reservation that it receives. Returns `None` if the connection ends
-/// first.
+/// Waits for a memory reservation for another request, which `ask` requests, and meanwhile handles
+/// the requests that the core defers to this task. Requests on this connection and others may hold
+/// all the memory. Without this handling, all of them would wait for each other. While the client
+/// does not read, the connection gives back a reservation that it receives. Returns `None` if the
+/// connection ends first.
 async fn wait_while_serving<S: Stream, F: Future>(
     context: &RequestContext,
     connection: &Arc<Connection>,
