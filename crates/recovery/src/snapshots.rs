@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use proto::Zxid;
 use storage::{
-    Compression, DataDirs, Disk, SnapshotTrailer, SnapshotWriter, StorageError, note_seam,
-    remove_other_snapshots,
+    Compression, DataDirs, Disk, SnapshotTrailer, SnapshotWriter, StorageError, note_epoch_begin,
+    note_seam, remove_other_snapshots,
 };
 use tree::{CurrentGeneration, Generation, SnapshotCursor, Tree};
 
@@ -30,6 +30,7 @@ use crate::log_end::LogEnd;
 pub struct TreeReader {
     cursor: SnapshotCursor,
     generation: Generation,
+    is_at_epoch_begin: bool,
 }
 
 /// The tree no longer contains the history in which the snapshot began.
@@ -43,6 +44,7 @@ impl TreeReader {
         Self {
             cursor: tree.start_snapshot(),
             generation,
+            is_at_epoch_begin: tree.is_at_epoch_begin(),
         }
     }
 
@@ -254,6 +256,8 @@ impl<D: Disk> NewSnapshot<D> {
         let zxid = self.zxid();
         if takes_over {
             note_seam(&*self.disk, &self.dirs, zxid)?;
+        } else if self.reader.is_at_epoch_begin {
+            note_epoch_begin(&*self.disk, &self.dirs, zxid)?;
         }
         let path = self.writer.finish(self.trailer)?;
         if takes_over {

@@ -245,8 +245,8 @@ pub enum StorageError {
         /// Data from which the lowest valid epoch is derived.
         of: String,
     },
-    /// The file with the last seams (see [`note_seam`](crate::note_seam)) is corrupted. The next
-    /// start replaces the file.
+    /// The file with the last seams (see [`note_seam`](crate::note_seam)), or the file with begins
+    /// of epochs, is corrupted. The next start replaces the file with seams.
     #[error("{} cannot be read: {reason}", path.display())]
     Seam {
         /// Path of the file.

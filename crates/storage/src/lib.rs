@@ -88,7 +88,7 @@ pub use log::{
 pub use recovery::recover::{
     EmptyDirectory, Recovered, RecoverySettings, recover, remove_initialize_marker,
 };
-pub use recovery::seam::{forget_seams_after, last_seam, note_seam};
+pub use recovery::seam::{forget_seams_after, last_seam, note_epoch_begin, note_seam};
 pub use recovery::state::{SnapshotDigest, State};
 pub use recovery::truncate::{Truncated, Truncation, cut_log, truncate};
 pub use snapshot::trigger::SnapTrigger;

@@ -116,20 +116,25 @@ impl Site {
 
     /// Writes a snapshot whose last transaction is `zxid`.
     fn snapshot(&self, zxid: i64) {
-        let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
-        let mut tree = Tree::new(settings);
-        tree.apply(
-            &record(Zxid(zxid)),
-            &mut Watches::default(),
-            &mut Vec::new(),
-        );
+        self.write(&tree(zxid));
+    }
+
+    /// Writes a snapshot as the leader of an epoch without transactions. `last` is the last
+    /// transaction before the epoch.
+    fn snapshot_of_leader(&self, last: i64, begin: i64) {
+        let mut tree = tree(last);
+        tree.begin_epoch(Zxid(begin));
+        self.write(&tree);
+    }
+
+    fn write(&self, tree: &Tree) {
         let settings = SnapshotSettings {
             compression: Compression::None,
             force_sync: false,
             digest_enabled: false,
             serialize_last_zxid: true,
         };
-        write_snapshot(Arc::new(RealDisk), self.dirs.clone(), settings, &tree).unwrap();
+        write_snapshot(Arc::new(RealDisk), self.dirs.clone(), settings, tree).unwrap();
     }
 
     fn catch_up(&mut self, history: &mut Zxids, upto: i64) {
@@ -137,6 +142,14 @@ impl Site {
         let caught = self.recorder.catch_up(history, &Memory, upto, upto);
         caught.unwrap();
     }
+}
+
+/// Returns a tree whose last transaction is `zxid`.
+fn tree(zxid: i64) -> Tree {
+    let mut tree = Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
+    let record = record(Zxid(zxid));
+    tree.apply(&record, &mut Watches::default(), &mut Vec::new());
+    tree
 }
 
 fn record(zxid: Zxid) -> TxnRecord {
@@ -196,6 +209,43 @@ fn after_an_empty_epoch_the_log_continues_from_an_older_snapshot() {
     let mut history = Zxids { eras: eras.clone() };
     site.catch_up(&mut history, next);
     assert_eq!(history.eras, eras);
+}
+
+/// The log never contains the begin of an epoch, but the leader's log is whole up to it.
+#[test]
+fn a_leaders_own_snapshot_from_the_begin_of_its_epoch_is_no_gap() {
+    let mut site = Site::new();
+    site.snapshot(3);
+    site.log(&[4, 5]);
+    site.snapshot_of_leader(5, EPOCH_2);
+    let mut history = Zxids {
+        eras: vec![(3, vec![4])],
+    };
+    // The server restarts before the first transaction of the epoch.
+    site.catch_up(&mut history, EPOCH_2);
+    assert_eq!(history.eras, [(3, vec![4, 5])]);
+    let next = EPOCH_2 + 1;
+    site.log(&[next]);
+    site.catch_up(&mut history, next);
+    assert_eq!(history.eras, [(3, vec![4, 5, next])]);
+}
+
+/// In the data directory of a follower of Apache ZooKeeper, only the snapshot shows that the log is
+/// not whole. The follower then leads epoch 3 as a member of Zoarium.
+#[test]
+fn a_followers_snapshot_from_the_begin_of_an_epoch_is_a_gap() {
+    let mut site = Site::new();
+    site.log(&[4, 5]);
+    site.snapshot(EPOCH_2);
+    let begin_3 = 0x3_0000_0000;
+    site.snapshot_of_leader(EPOCH_2, begin_3);
+    site.log(&[begin_3 + 1]);
+    let mut history = Zxids {
+        eras: vec![(3, vec![4])],
+    };
+    site.catch_up(&mut history, begin_3 + 1);
+    let behind = (EPOCH_2, vec![begin_3 + 1]);
+    assert_eq!(history.eras, [(3, vec![4]), behind]);
 }
 
 /// While the `seam` is not committed, the log before it may contain other breaks.

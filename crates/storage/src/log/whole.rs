@@ -10,6 +10,7 @@ use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::files::dirs::DataDirs;
 use crate::files::names::{list_logs, list_snapshots};
+use crate::recovery::seam::epoch_begins;
 
 /// Returns whether the log's transactions after `from`, up to and including `upto`, belong to one
 /// history.
@@ -17,8 +18,8 @@ use crate::files::names::{list_logs, list_snapshots};
 /// A learner that loads its leader's snapshot keeps its old log and continues it after the
 /// snapshot. The log has a break at the snapshot, because the old transactions before it may never
 /// have been committed. A break shows as a missing zxid, or as a snapshot whose last transaction is
-/// not in the log. (A snapshot taken before the first transaction of an epoch is treated as a
-/// break, too.)
+/// not in the log. A leader's own snapshot from the begin of its epoch is not a break if
+/// [`note_epoch_begin`](crate::note_epoch_begin) has recorded it.
 ///
 /// `upto` must be the zxid of a committed transaction.
 ///
@@ -37,6 +38,11 @@ pub fn is_log_whole<D: Disk>(
         .map(|snapshot| snapshot.zxid)
         .filter(is_between)
         .collect();
+    if !awaited.is_empty() {
+        for begin in epoch_begins(disk, dirs)? {
+            awaited.remove(&begin);
+        }
+    }
     let logs = list_logs(disk, &dirs.log)?;
     // A break is never inside a file. If several roles wrote to a file one after the other, each
     // continued the history of the previous role.

@@ -17,8 +17,15 @@
 //! becomes valid again if the newest is removed. The last line is a checksum. Recovery does not
 //! need the file. It is needed by readers of the log that start at a known transaction, such as the
 //! change history. Apache ZooKeeper lacks such a file and ignores it.
+//!
+//! A snapshot whose zxid is not in the log looks like a leader's snapshot. A leader can itself write
+//! such a snapshot before the first transaction of its epoch: the snapshot is named after the begin
+//! of the epoch. Everything up to this zxid is committed and in the leader's log, so the log
+//! continues across it. The file `version-2/zoarium.epochs` has the same format and contains these
+//! zxids, newest first. It is written before the snapshot receives its name. Without the file, such
+//! a snapshot counts as a leader's snapshot.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proto::Zxid;
 
@@ -27,9 +34,14 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
 use crate::files::dirs::DataDirs;
 
-/// Name of the file.
+/// Name of the file with seams.
 const SEAM: &str = "zoarium.seam";
-/// Maximum length of the file that is read, which exceeds the largest possible length, bytes.
+/// Name of the file with begins of epochs.
+const EPOCHS: &str = "zoarium.epochs";
+/// Maximum number of zxids in each file.
+const SEAMS_MAX: usize = 2;
+const EPOCHS_MAX: usize = 8;
+/// Maximum length of a file that is read, which exceeds the largest possible length, bytes.
 const BYTES_MAX: usize = 256;
 
 /// Returns the zxid of the last seam, or `None` without a seam. The log up to it may belong to
@@ -38,7 +50,7 @@ const BYTES_MAX: usize = 256;
 /// # Errors
 /// If the file cannot be read or is corrupted.
 pub fn last_seam<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<Option<Zxid>, StorageError> {
-    Ok(read(disk, &path_of(dirs))?.first().copied())
+    Ok(read(disk, &dirs.snap.join(SEAM))?.first().copied())
 }
 
 /// Records a seam at `zxid`, before the leader's snapshot of `zxid` gets its name.
@@ -46,20 +58,47 @@ pub fn last_seam<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<Option<Zxid>, Sto
 /// # Errors
 /// If the file cannot be written; the old file is kept.
 pub fn note_seam<D: Disk>(disk: &D, dirs: &DataDirs, zxid: Zxid) -> Result<(), StorageError> {
-    let path = path_of(dirs);
-    let before = match read(disk, &path) {
-        // The new seam replaces a corrupted file.
-        Err(StorageError::Seam { .. }) => Vec::new(),
-        other => other?,
-    };
-    // A seam at or after `zxid` belongs to a history that was discarded.
-    let before = before.into_iter().filter(|before| *before < zxid);
-    let seams: Vec<Zxid> = [zxid].into_iter().chain(before).take(2).collect();
-    write(disk, dirs, &path, &seams)
+    note(disk, dirs, SEAM, zxid, SEAMS_MAX)
 }
 
-/// Removes the seams after `end`, the end of the database, because their snapshots were never
-/// completed or the log was truncated. A corrupted file is replaced by a seam at `end`.
+/// Records that this member is the leader of the epoch that begins at `zxid`, before its snapshot
+/// of `zxid` gets its name. The log of a leader contains everything up to the begin of its epoch.
+///
+/// # Errors
+/// If the file cannot be written; the old file is kept.
+pub fn note_epoch_begin<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    zxid: Zxid,
+) -> Result<(), StorageError> {
+    note(disk, dirs, EPOCHS, zxid, EPOCHS_MAX)
+}
+
+/// Returns the recorded begins of epochs. Returns none if the file is corrupted.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(crate) fn epoch_begins<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<Vec<Zxid>, StorageError> {
+    read_intact(disk, &dirs.snap.join(EPOCHS))
+}
+
+fn note<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    name: &str,
+    zxid: Zxid,
+    zxids_max: usize,
+) -> Result<(), StorageError> {
+    // A zxid at or after `zxid` belongs to a history that was discarded.
+    let before = read_intact(disk, &dirs.snap.join(name))?;
+    let before = before.into_iter().filter(|before| *before < zxid);
+    let zxids: Vec<Zxid> = [zxid].into_iter().chain(before).take(zxids_max).collect();
+    write(disk, dirs, name, &zxids)
+}
+
+/// Removes the seams and begins of epochs after `end`, the end of the database, because their
+/// snapshots were never completed or the log was truncated. A corrupted file of seams is replaced
+/// by a seam at `end`.
 ///
 /// # Errors
 /// If the file cannot be read or written.
@@ -68,23 +107,31 @@ pub fn forget_seams_after<D: Disk>(
     dirs: &DataDirs,
     end: Zxid,
 ) -> Result<(), StorageError> {
-    let path = path_of(dirs);
+    let mut begins = epoch_begins(disk, dirs)?;
+    if begins.extract_if(.., |begin| *begin > end).count() > 0 {
+        write(disk, dirs, EPOCHS, &begins)?;
+    }
+    let path = dirs.snap.join(SEAM);
     match read(disk, &path) {
         Ok(seams) if seams.iter().all(|seam| *seam <= end) => Ok(()),
         Ok(mut seams) => {
             seams.retain(|seam| *seam <= end);
-            write(disk, dirs, &path, &seams)
+            write(disk, dirs, SEAM, &seams)
         }
         Err(error @ StorageError::Seam { .. }) => {
             tracing::warn!(err = %error, %end, "replacing the damaged file of history boundaries, so the change history cannot use the log up to this zxid");
-            write(disk, dirs, &path, &[end])
+            write(disk, dirs, SEAM, &[end])
         }
         Err(other) => Err(other),
     }
 }
 
-fn path_of(dirs: &DataDirs) -> PathBuf {
-    dirs.snap.join(SEAM)
+/// Returns the zxids in a file, or none if it is missing or corrupted.
+fn read_intact<D: Disk>(disk: &D, path: &Path) -> Result<Vec<Zxid>, StorageError> {
+    match read(disk, path) {
+        Err(StorageError::Seam { .. }) => Ok(Vec::new()),
+        other => other,
+    }
 }
 
 fn read<D: Disk>(disk: &D, path: &Path) -> Result<Vec<Zxid>, StorageError> {
@@ -117,21 +164,22 @@ fn read<D: Disk>(disk: &D, path: &Path) -> Result<Vec<Zxid>, StorageError> {
 fn write<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
-    path: &Path,
-    seams: &[Zxid],
+    name: &str,
+    zxids: &[Zxid],
 ) -> Result<(), StorageError> {
-    let zxids: Vec<String> = seams.iter().map(|seam| format!("{:x}", seam.0)).collect();
+    let zxids: Vec<String> = zxids.iter().map(|zxid| format!("{:x}", zxid.0)).collect();
     let zxids = zxids.join("\n");
     let text = format!("{zxids}\n{}\n", checksum(&zxids));
-    let temporary = path.with_extension("seam.tmp");
+    let path = dirs.snap.join(name);
+    let temporary = dirs.snap.join(format!("{name}.tmp"));
     let write = || {
         let file = disk.create(&temporary)?;
         file.write_all_at(0, text.as_bytes())?;
         file.sync_data()?;
-        disk.rename(&temporary, path)?;
+        disk.rename(&temporary, &path)?;
         disk.sync_dir(&dirs.snap)
     };
-    write().map_err(io_error("write", path))
+    write().map_err(io_error("write", &path))
 }
 
 fn checksum(zxids: &str) -> String {
@@ -172,10 +220,30 @@ mod tests {
     }
 
     #[test]
+    fn a_begin_of_an_epoch_is_kept_until_the_log_ends_before_it() {
+        let (_dir, dirs) = dirs();
+        let begins = || epoch_begins(&RealDisk, &dirs).unwrap();
+        let note = |zxid| note_epoch_begin(&RealDisk, &dirs, Zxid(zxid)).unwrap();
+        assert_eq!(begins(), []);
+        (1..=10).for_each(note);
+        assert_eq!(begins(), [10, 9, 8, 7, 6, 5, 4, 3].map(Zxid));
+        forget_seams_after(&RealDisk, &dirs, Zxid(4)).unwrap();
+        assert_eq!(begins(), [4, 3].map(Zxid));
+        // The same epoch can have several snapshots.
+        note(4);
+        assert_eq!(begins(), [4, 3].map(Zxid));
+        std::fs::write(dirs.snap.join(EPOCHS), b"4").unwrap();
+        assert_eq!(begins(), []);
+        note(5);
+        assert_eq!(begins(), [5].map(Zxid));
+        assert_eq!(last_seam(&RealDisk, &dirs).unwrap(), None);
+    }
+
+    #[test]
     fn a_corrupt_seam_counts_as_at_the_end() {
         let (_dir, dirs) = dirs();
         note_seam(&RealDisk, &dirs, Zxid(0x1_0000_0003)).unwrap();
-        let path = path_of(&dirs);
+        let path = dirs.snap.join(SEAM);
         let whole = std::fs::read(&path).unwrap();
         let cut = (0..whole.len() - 1).map(|len| whole[..len].to_vec());
         let flipped = (0..whole.len() - 1).map(|at| {

@@ -10,7 +10,10 @@ impl Tree {
     ///
     /// Source: Leader.startZkServer.
     pub fn begin_epoch(&mut self, start: Zxid) {
-        self.last_zxid = self.last_zxid.max(start);
+        if start > self.last_zxid {
+            self.last_zxid = start;
+            self.epoch_begin = Some(start);
+        }
     }
 
     /// Returns the version of the member list in the config znode. It is the zxid of the last

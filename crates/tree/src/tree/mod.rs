@@ -45,6 +45,7 @@ pub struct Tree {
     pub(crate) digest: u64,
     pub(crate) digest_history: digest::RecentDigests,
     pub(crate) last_applied: Option<Zxid>,
+    pub(crate) epoch_begin: Option<Zxid>,
     /// Slot of `/zookeeper`, below which znodes are not included in the digest.
     pub(crate) zookeeper: NodeId,
     /// Snapshots that are being written.
@@ -90,6 +91,7 @@ impl Tree {
             digest: 0,
             digest_history: digest::RecentDigests::default(),
             last_applied: None,
+            epoch_begin: None,
             zookeeper: NodeId::NIL,
             walks: Walks::default(),
         };
@@ -159,6 +161,11 @@ impl Tree {
     /// only loaded.
     pub fn last_applied(&self) -> Option<Zxid> {
         self.last_applied
+    }
+
+    /// Returns whether this instance has begun an epoch and has not applied a transaction since.
+    pub fn is_at_epoch_begin(&self) -> bool {
+        self.epoch_begin == Some(self.last_zxid)
     }
 
     /// Raises the last zxid to `zxid`. A restored tree replaces the history up to that zxid, so its

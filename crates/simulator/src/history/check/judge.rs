@@ -32,7 +32,7 @@ pub(super) fn judge(sid: Sid, recorded: &Recorded, committed: &History) -> Resul
 }
 
 /// Returns the entries after `from` and up to `upto`.
-fn between(committed: &History, from: Zxid, upto: Zxid) -> &[Entry] {
+pub(super) fn between(committed: &History, from: Zxid, upto: Zxid) -> &[Entry] {
     let entries = &committed.entries;
     let begin = entries.partition_point(|entry| entry.zxid <= from);
     let end = entries.partition_point(|entry| entry.zxid <= upto);
