@@ -83,7 +83,7 @@ pub use log::{
     chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from, read_txns_of},
     damage::Damage,
     judge::TornTail,
-    whole::is_log_whole,
+    whole::{LogCheck, check_log, is_log_whole},
 };
 pub use recovery::recover::{
     EmptyDirectory, Recovered, RecoverySettings, recover, remove_initialize_marker,

@@ -63,6 +63,8 @@ struct Inner {
     changes: u64,
     /// Number of written bytes, including overwritten ones.
     bytes: u64,
+    /// Number of read bytes.
+    read_bytes: u64,
 }
 
 /// State of a file after a failed sync.
@@ -343,6 +345,7 @@ impl DiskFile for SimFile {
         let from = position(offset).min(content.len());
         let count = buf.len().min(content.len() - from);
         buf[..count].copy_from_slice(&content[from..from + count]);
+        inner.read_bytes += count as u64;
         Ok(count)
     }
 

@@ -17,8 +17,8 @@ use jute::Limits;
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use storage::{
-    ContentError, DataDirs, Disk, SnapshotDigest, SnapshotFile, State, StorageError, is_log_whole,
-    last_seam, list_snapshots, read_snapshot, read_txns_from,
+    ContentError, DataDirs, Disk, LogCheck, SnapshotDigest, SnapshotFile, State, StorageError,
+    check_log, is_log_whole, last_seam, list_snapshots, read_snapshot, read_txns_from,
 };
 
 /// Error while the change history is filled from files.
@@ -35,8 +35,8 @@ pub enum FillError {
 /// Result of reading the log.
 #[derive(Debug, PartialEq, Eq)]
 enum LogReading {
-    /// The requested transaction, or the end of the part of the log that can be read now, has been
-    /// reached.
+    /// The end of the part of the log has been reached. If more was committed meanwhile, the caller
+    /// first records the applied transactions.
     Up,
     /// The log contains more transactions. Call again.
     Partly,
@@ -52,9 +52,20 @@ pub struct Recorder<D> {
     limits: Limits,
     /// Committed transaction that must be in the log before reading of the log continues.
     awaited: Option<Zxid>,
-    /// Range of zxids in which the log is known to be continuous.
-    whole: (Zxid, Zxid),
+    /// Part of the log that is being read; `None` after its end.
+    part: Option<LogPart>,
     is_behind: bool,
+}
+
+/// Part of the log that is read in turns: first to check that it is continuous, then to record it.
+/// A break in the part makes all its transactions before the break uncertain.
+#[derive(Debug)]
+struct LogPart {
+    from: Zxid,
+    upto: Zxid,
+    /// Transaction up to which the log is known to be continuous.
+    whole_until: Zxid,
+    is_whole: bool,
 }
 
 /// Number of transactions that are read before other work gets its turn.
@@ -70,7 +81,7 @@ impl<D: Disk> Recorder<D> {
             dirs,
             limits,
             awaited: None,
-            whole: (Zxid(i64::MAX), Zxid::ZERO),
+            part: None,
             is_behind: false,
         }
     }
@@ -190,7 +201,7 @@ impl<D: Disk> Recorder<D> {
     /// Records the transactions in the log after the last recorded one, up to `upto`, which must be
     /// [readable](Self::readable).
     fn read(&mut self, history: &mut impl Recording, upto: Zxid) -> Result<LogReading, FillError> {
-        let head = history.head();
+        let (head, part) = (history.head(), self.part.take());
         let (disk, dirs) = (&*self.disk, &self.dirs);
         match last_seam(disk, dirs)?.filter(|seam| *seam > head) {
             // Before the `seam`, the log may contain other breaks at unknown positions.
@@ -198,14 +209,29 @@ impl<D: Disk> Recorder<D> {
             Some(_) => return Ok(LogReading::Gap),
             None => {}
         }
-        if head < self.whole.0 || upto > self.whole.1 {
-            if !is_log_whole(disk, dirs, head, upto, self.limits)? {
-                return Ok(LogReading::Gap);
+        // Meanwhile, `upto` rises. If the part grew with it, the check would begin again and again.
+        let is_current =
+            |part: &LogPart| part.from <= head && head < part.upto && part.upto <= upto;
+        let mut part = part.filter(is_current).unwrap_or(LogPart {
+            from: head,
+            upto,
+            whole_until: head,
+            is_whole: false,
+        });
+        if !part.is_whole {
+            let from = part.whole_until;
+            match check_log(disk, dirs, from, part.upto, TURN, self.limits)? {
+                LogCheck::Whole => part.is_whole = true,
+                LogCheck::WholeUntil(zxid) => {
+                    part.whole_until = zxid;
+                    self.part = Some(part);
+                    return Ok(LogReading::Partly);
+                }
+                LogCheck::Broken => return Ok(LogReading::Gap),
             }
-            self.whole = (head, upto);
         }
-        let has_snapshot = self.has_snapshot_of(head, upto)?;
-        let mut catching_up = CatchUp::new(history, upto, has_snapshot);
+        let has_snapshot = self.has_snapshot_of(head, part.upto)?;
+        let mut catching_up = CatchUp::new(history, part.upto, has_snapshot);
         let mut txns = read_txns_from(disk, dirs, head, self.limits)?;
         for _ in 0..TURN {
             let Some(txn) = txns.next() else {
@@ -217,6 +243,7 @@ impl<D: Disk> Recorder<D> {
                 CatchUpResult::Gap => return Ok(LogReading::Gap),
             }
         }
+        self.part = Some(part);
         Ok(LogReading::Partly)
     }
 

@@ -1,7 +1,10 @@
+use std::path::Path;
+
 use jute::Encode;
 use proto::txn::{Txn, TxnHeader};
 use recovery::{SnapshotSettings, write_snapshot};
-use storage::{Compression, LogSettings, LogWriter, OpenOptions, RealDisk, note_seam};
+use storage::{Compression, LogSettings, LogWriter, OpenOptions, note_seam};
+use testkit::SimDisk;
 use tree::{Tree, TreeSettings, Watches};
 
 use super::*;
@@ -81,33 +84,32 @@ impl HistoryStorage for Memory {
     }
 }
 
-/// Files of a member, deleted when this value is dropped.
+/// Files of a member.
 struct Site {
+    disk: Arc<SimDisk>,
     dirs: DataDirs,
-    recorder: Recorder<RealDisk>,
-    _dir: tempfile::TempDir,
+    recorder: Recorder<SimDisk>,
 }
 
 impl Site {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let options = OpenOptions::default();
-        let dirs = DataDirs::open(&RealDisk, dir.path(), dir.path(), options).unwrap();
-        let recorder = Recorder::new(Arc::new(RealDisk), dirs.clone(), testkit::LIMITS);
+        let (disk, dir) = (Arc::new(SimDisk::default()), Path::new("/data"));
+        let dirs = DataDirs::open(&*disk, dir, dir, OpenOptions::default()).unwrap();
+        let recorder = Recorder::new(disk.clone(), dirs.clone(), testkit::LIMITS);
         Self {
+            disk,
             dirs,
             recorder,
-            _dir: dir,
         }
     }
 
     /// Writes a log file with these transactions.
     fn log(&self, zxids: &[i64]) {
-        let mut log = LogWriter::new(
-            Arc::new(RealDisk),
-            &self.dirs,
-            LogSettings::new(testkit::LIMITS),
-        );
+        let settings = LogSettings {
+            prealloc_bytes: 0,
+            ..LogSettings::new(testkit::LIMITS)
+        };
+        let mut log = LogWriter::new(self.disk.clone(), &self.dirs, settings);
         for zxid in zxids.iter().copied().map(Zxid) {
             log.append(zxid, &record(zxid).to_bytes()).unwrap();
         }
@@ -134,7 +136,7 @@ impl Site {
             digest_enabled: false,
             serialize_last_zxid: true,
         };
-        write_snapshot(Arc::new(RealDisk), self.dirs.clone(), settings, tree).unwrap();
+        write_snapshot(self.disk.clone(), self.dirs.clone(), settings, tree).unwrap();
     }
 
     fn catch_up(&mut self, history: &mut Zxids, upto: i64) {
@@ -176,7 +178,7 @@ const EPOCH_2: i64 = 0x2_0000_0000;
 fn the_log_before_a_removed_snapshot_is_another_history() {
     let mut site = Site::new();
     site.log(&[4, 5]);
-    note_seam(&RealDisk, &site.dirs, Zxid(EPOCH_2)).unwrap();
+    note_seam(&*site.disk, &site.dirs, Zxid(EPOCH_2)).unwrap();
     site.log(&[EPOCH_2 + 1, EPOCH_2 + 2]);
     let eras = vec![(3, vec![4])];
     let mut history = Zxids { eras: eras.clone() };
@@ -195,7 +197,7 @@ fn the_log_before_a_removed_snapshot_is_another_history() {
 fn after_an_empty_epoch_the_log_continues_from_an_older_snapshot() {
     let mut site = Site::new();
     site.log(&[3]);
-    note_seam(&RealDisk, &site.dirs, Zxid(4)).unwrap();
+    note_seam(&*site.disk, &site.dirs, Zxid(4)).unwrap();
     site.snapshot(4);
     let next = 0x3_0000_0001;
     site.log(&[next]);
@@ -253,7 +255,7 @@ fn a_followers_snapshot_from_the_begin_of_an_epoch_is_a_gap() {
 fn nothing_is_read_before_the_seam_is_committed() {
     let mut site = Site::new();
     site.log(&[4, 5]);
-    note_seam(&RealDisk, &site.dirs, Zxid(EPOCH_2)).unwrap();
+    note_seam(&*site.disk, &site.dirs, Zxid(EPOCH_2)).unwrap();
     let eras = vec![(3, Vec::new())];
     let mut history = Zxids { eras: eras.clone() };
     site.catch_up(&mut history, 5);
@@ -266,7 +268,7 @@ fn a_new_history_begins_after_the_seam() {
     let site = Site::new();
     site.snapshot(3);
     site.log(&[4, 5]);
-    note_seam(&RealDisk, &site.dirs, Zxid(EPOCH_2)).unwrap();
+    note_seam(&*site.disk, &site.dirs, Zxid(EPOCH_2)).unwrap();
     site.log(&[EPOCH_2 + 1]);
     let open = |committed| site.recorder.open(&Memory, Zxid(committed)).unwrap();
     assert_eq!(open(EPOCH_2 + 1), None);
@@ -305,12 +307,44 @@ fn a_long_log_is_read_in_turns() {
     let mut history = Zxids {
         eras: vec![(1, Vec::new())],
     };
-    site.catch_up(&mut history, last);
-    assert_eq!(history.head(), Zxid(turn + 1));
-    assert!(site.recorder.is_behind());
+    // The first turn ends before the log is checked.
+    for head in [1, turn + 1] {
+        site.catch_up(&mut history, last);
+        assert_eq!(history.head(), Zxid(head));
+        assert!(site.recorder.is_behind());
+    }
     site.catch_up(&mut history, last);
     assert_eq!(history.eras, [(1, logged)]);
     assert!(!site.recorder.is_behind());
+}
+
+/// While the member reads the log, other transactions are written.
+#[test]
+fn a_backlog_is_read_a_constant_number_of_times() {
+    const FILES: i64 = 50;
+    let mut site = Site::new();
+    site.snapshot(0);
+    let turn = i64::try_from(TURN).unwrap();
+    for file in 0..FILES {
+        let logged: Vec<i64> = (file * turn + 1..=(file + 1) * turn).collect();
+        site.log(&logged);
+    }
+    let last = FILES * turn;
+    let before = site.disk.read_bytes();
+    let txns = read_txns_from(&*site.disk, &site.dirs, Zxid(1), testkit::LIMITS).unwrap();
+    assert!(txns.map(Result::unwrap).count() > 0);
+    let once = site.disk.read_bytes() - before;
+    let mut history = Zxids {
+        eras: vec![(0, Vec::new())],
+    };
+    let mut upto = last - turn;
+    while history.head() < Zxid(last) {
+        site.catch_up(&mut history, upto);
+        upto = last.min(upto + 1);
+    }
+    assert_eq!(history.eras, [(0, (1..=last).collect())]);
+    let read = site.disk.read_bytes() - before;
+    assert!(read < 6 * once, "{read} bytes of a log of {once} bytes");
 }
 
 #[test]

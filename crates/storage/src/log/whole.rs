@@ -32,6 +32,33 @@ pub fn is_log_whole<D: Disk>(
     upto: Zxid,
     limits: Limits,
 ) -> Result<bool, StorageError> {
+    let check = check_log(disk, dirs, from, upto, usize::MAX, limits)?;
+    Ok(check == LogCheck::Whole)
+}
+
+/// Result of [`check_log`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogCheck {
+    /// The transactions belong to one history.
+    Whole,
+    /// The transactions up to this one belong to one history. The next check can begin there.
+    WholeUntil(Zxid),
+    /// The log has a break.
+    Broken,
+}
+
+/// Checks like [`is_log_whole`], but at most `txns_max` transactions.
+///
+/// # Errors
+/// If a file cannot be read, or is corrupted.
+pub fn check_log<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    from: Zxid,
+    upto: Zxid,
+    txns_max: usize,
+    limits: Limits,
+) -> Result<LogCheck, StorageError> {
     let is_between = |zxid: &Zxid| *zxid > from && *zxid <= upto;
     let snapshots = list_snapshots(disk, &dirs.snap)?.into_iter();
     let mut awaited: BTreeSet<Zxid> = snapshots
@@ -47,12 +74,13 @@ pub fn is_log_whole<D: Disk>(
     // A break is never inside a file. If several roles wrote to a file one after the other, each
     // continued the history of the previous role.
     if awaited.is_empty() && !logs.iter().any(|log| is_between(&log.zxid)) {
-        return Ok(true);
+        return Ok(LogCheck::Whole);
     }
+    let mut left = txns_max;
     for txn in read_txns_from(disk, dirs, from, limits)? {
         let zxid = match txn {
             Ok(txn) => txn.record.header.zxid,
-            Err(StorageError::Gap { .. }) => return Ok(false),
+            Err(StorageError::Gap { .. }) => return Ok(LogCheck::Broken),
             Err(other) => return Err(other),
         };
         awaited.remove(&zxid);
@@ -60,8 +88,21 @@ pub fn is_log_whole<D: Disk>(
         if zxid >= upto {
             break;
         }
+        if zxid > from {
+            left -= 1;
+        }
+        if left == 0 {
+            return Ok(match awaited.first() {
+                Some(first) if *first < zxid => LogCheck::Broken,
+                _ => LogCheck::WholeUntil(zxid),
+            });
+        }
     }
-    Ok(awaited.is_empty())
+    Ok(if awaited.is_empty() {
+        LogCheck::Whole
+    } else {
+        LogCheck::Broken
+    })
 }
 
 #[cfg(test)]
@@ -120,6 +161,54 @@ mod tests {
         std::fs::write(dirs.snap.join("snapshot.3"), b"its own").unwrap();
         assert!(is_whole(&dirs, 1, EPOCH_2 + 1));
         assert!(is_whole(&dirs, 4, 5));
+    }
+
+    /// A check in parts finds the same breaks as a check of the whole log.
+    #[test]
+    fn the_log_can_be_checked_in_parts() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = open(dir.path());
+        let snapshot = dirs.snap.join(format!("snapshot.{EPOCH_2:x}"));
+        let check = |txns_max| {
+            let (mut from, upto) = (Zxid(1), Zxid(EPOCH_2 + 5));
+            for part in 1.. {
+                let limits = testkit::LIMITS;
+                match check_log(&RealDisk, &dirs, from, upto, txns_max, limits).unwrap() {
+                    LogCheck::WholeUntil(next) if next > from => from = next,
+                    end => return (end, part),
+                }
+            }
+            unreachable!("an endless range ends")
+        };
+        write(&dirs, &[1, 2, 3]);
+        write(&dirs, &[4, 5]);
+        write(&dirs, &[EPOCH_2 + 1, EPOCH_2 + 2, EPOCH_2 + 3]);
+        write(&dirs, &[EPOCH_2 + 4, EPOCH_2 + 5]);
+        for txns_max in 1..12 {
+            let (end, parts) = check(txns_max);
+            assert_eq!(end, LogCheck::Whole, "{txns_max}");
+            // The last transaction is not counted.
+            assert!(
+                parts <= 8_usize.div_ceil(txns_max) + 1,
+                "{txns_max}: {parts}"
+            );
+        }
+        std::fs::write(&snapshot, b"the leader's").unwrap();
+        for txns_max in 1..12 {
+            assert_eq!(check(txns_max).0, LogCheck::Broken, "{txns_max}");
+        }
+        std::fs::remove_file(&snapshot).unwrap();
+        write(&dirs, &[EPOCH_2 + 7]);
+        assert!(!is_whole(&dirs, 1, EPOCH_2 + 7));
+        std::fs::remove_file(dirs.log.join("log.4")).unwrap();
+        for txns_max in 1..12 {
+            // Between 3 and the next epoch, nothing is known to be missing.
+            assert_eq!(check(txns_max).0, LogCheck::Whole, "{txns_max}");
+        }
+        std::fs::remove_file(dirs.log.join(format!("log.{:x}", EPOCH_2 + 1))).unwrap();
+        for txns_max in 1..12 {
+            assert_eq!(check(txns_max).0, LogCheck::Broken, "{txns_max}");
+        }
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl SimDisk {
         disk
     }
 
+    /// Returns the number of bytes that were read from files so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.0.lock().read_bytes
+    }
+
     /// Returns an independent copy of the disk.
     fn copy(&self) -> Self {
         Self(Arc::new(Mutex::new(self.0.lock().clone())))
