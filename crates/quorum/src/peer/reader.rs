@@ -6,6 +6,7 @@ use bytes::{BufMut, BytesMut};
 use host::{LinkName, LinkReader, PacketBuffer, ReceivedTree};
 use jute::Limits;
 use replica::Input;
+use storage::log::scan::limits_of_existing;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use transport::tls::looks_like_tls;
 
@@ -23,7 +24,7 @@ pub(super) struct PacketReader<R> {
 impl<R: AsyncRead + Unpin> PacketReader<R> {
     pub(super) fn of_leader(attempt: u64, stream: R, limits: Limits) -> Self {
         // No packet type begins like a TLS record.
-        let buffer = PacketBuffer::new(limits, looks_like_tls);
+        let buffer = PacketBuffer::new(limits_of_existing(limits), looks_like_tls);
         let link = LinkReader::new(LinkName::Leader(attempt), buffer);
         Self { stream, link }
     }

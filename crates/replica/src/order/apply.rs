@@ -132,7 +132,7 @@ impl<H: Host> Replica<H> {
     /// later leader may have the transactions cut from the log.
     pub(crate) fn apply_uncommitted(&mut self, turn: &mut Turn<'_, H>) {
         for record in std::mem::take(&mut self.undelivered) {
-            match self.decode(&record) {
+            match decode(&record) {
                 Ok(txn) => self.in_flight.push_back(InFlight::of_others(txn)),
                 Err(error) => {
                     tracing::error!(zxid = %record.zxid, err = %error, "cannot decode a logged transaction");
@@ -182,12 +182,6 @@ impl<H: Host> Replica<H> {
             }
         }
         self.apply_committed(turn);
-    }
-
-    pub(crate) fn decode(&self, record: &Record) -> Result<TxnRecord, jute::DecodeError> {
-        let limits = self.settings.field_limits;
-        let mut input = Reader::with_limits(record.txn.clone(), limits);
-        TxnRecord::decode(&mut input)
     }
 
     /// Answers a `sync` of one of this leader's own clients once every earlier proposal is applied.
@@ -251,4 +245,10 @@ impl<H: Host> Replica<H> {
             self.undelivered.pop_front();
         }
     }
+}
+
+/// Decodes a transaction of the log or of the leader. It may be longer than the limit for requests
+/// if `jute.maxbuffer` was lowered.
+pub(crate) fn decode(record: &Record) -> Result<TxnRecord, jute::DecodeError> {
+    TxnRecord::decode(&mut Reader::new(record.txn.clone()))
 }

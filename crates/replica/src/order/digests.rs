@@ -30,6 +30,7 @@ use zab::Record;
 use crate::interface::effect::{DiskOrder, Effect};
 use crate::interface::host::{Host, State, Turn};
 use crate::interface::note::Note;
+use crate::order::apply::decode;
 use crate::replica::Replica;
 use crate::roles::member_state::WrongTree;
 use crate::roles::{NextRole, Role};
@@ -208,7 +209,7 @@ impl<H: Host> Replica<H> {
     ) {
         turn.note(Note::DigestMismatch { zxid });
         if self.digests.may_log(turn.now.ms) {
-            let record = record.and_then(|record| self.decode(record).ok());
+            let record = record.and_then(|record| decode(record).ok());
             let mismatch = DigestMismatch {
                 recorded: theirs,
                 computed: own,

@@ -17,6 +17,7 @@ use crate::interface::host::{Host, State, Turn};
 use crate::interface::input::Port;
 use crate::interface::note::Note;
 use crate::limits;
+use crate::order::apply::decode;
 use crate::order::proposals::InFlight;
 use crate::replica::Replica;
 use crate::session::Sessions;
@@ -326,7 +327,7 @@ impl<H: Host> Replica<H> {
         record: &Record,
         turn: &mut Turn<'_, H>,
     ) -> Result<InFlight, jute::DecodeError> {
-        let txn = self.decode(record)?;
+        let txn = decode(record)?;
         self.forget_undelivered(record.zxid);
         if let Txn::CreateSession { timeout_ms } = txn.txn {
             let session = txn.header.session;

@@ -31,6 +31,7 @@ use super::{Learning, Role, SyncWaiter};
 use crate::interface::effect::Effect;
 use crate::interface::host::{Host, State, Turn};
 use crate::interface::input::{LearnerEvent, Port};
+use crate::order::apply::decode;
 use crate::replica::Replica;
 
 /// Observers of this follower and their pending requests.
@@ -213,7 +214,7 @@ impl<H: Host> Replica<H> {
 
     fn replace_refusal_answer(&mut self, record: &Record) -> Option<(LinkId, Record)> {
         // An undecodable record ends the role when it is applied.
-        let decoded = self.decode(record).ok()?;
+        let decoded = decode(record).ok()?;
         let (observers, _) = serving(&mut self.role)?;
         let (link, own) = observers.replace_refusal_answer(&decoded)?;
         Some((link, Record::new(record.zxid, own.to_bytes())))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jute::Encode;
 use proto::leader::LeaderPacket;
-use proto::txn::{Txn, TxnHeader, TxnRecord};
+use proto::txn::{CreateTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Epoch, SessionId, Zxid};
 use tree::{Tree, TreeSettings};
 use zoarium_replica::{DiskOrder, Effect, Input, LeaderEvent, LoadedTree, State};
@@ -58,15 +58,7 @@ fn committed(server: &mut Server, attempt: u64, zxid: Zxid) {
 /// learner that is synchronised from them must not miss these transactions.
 #[test]
 fn a_leader_with_a_hole_in_its_log_sends_a_snapshot() {
-    let (mut server, attempt, written) = member_that_takes_over();
-    server.handle(Input::SnapshotWritten {
-        attempt,
-        zxid: written,
-    });
-    server.handle(Input::Synced(written));
-    server.handle(Input::CurrentEpochSaved(Epoch(2)));
-    server.leader_sends(attempt, LeaderPacket::UpToDate);
-    assert!(server.replica.view().unwrap().is_serving);
+    let (mut server, attempt) = member_that_serves();
     logs_more_than_fits_in_memory(&mut server, attempt, 2, 4);
     leads_and_sends_a_snapshot(&mut server, 2);
 }
@@ -106,6 +98,27 @@ fn a_leader_that_loaded_the_snapshot_of_an_ended_role_sends_a_snapshot() {
     leads_and_sends_a_snapshot(&mut server, 3);
 }
 
+/// The leader may have logged the transaction before its `jute.maxbuffer` was lowered. If a learner
+/// disconnected because of it, the learner would receive it again after each connection.
+#[test]
+fn a_transaction_that_is_longer_than_a_request_may_be_is_applied() {
+    let (mut server, attempt) = member_that_serves();
+    let zxid = zxid(2, 4);
+    let mut record = record(zxid);
+    record.txn = Txn::Create(CreateTxn {
+        path: "/large".into(),
+        data: Some(vec![7; 3 << 20].into()),
+        acl: Vec::new(),
+        ephemeral: false,
+        parent_cversion: 1,
+    });
+    record.header.op = record.txn.op().number();
+    let txn = record.to_bytes();
+    server.leader_sends(attempt, LeaderPacket::Proposal { zxid, txn });
+    server.leader_sends(attempt, LeaderPacket::Commit { zxid });
+    assert_eq!(server.book.applied.last(), Some(&zxid));
+}
+
 /// Loading a large tree takes minutes, and the next start loads it anyway.
 #[test]
 fn a_member_that_stops_while_it_takes_over_does_not_load_its_own_tree() {
@@ -117,6 +130,20 @@ fn a_member_that_stops_while_it_takes_over_does_not_load_its_own_tree() {
     assert!(!effects.iter().any(disk), "{effects:?}");
     assert!(server.replica.is_over());
     assert_ne!(server.state.generation(), ordered, "no file gets its name");
+}
+
+/// Returns a member that has the tree of its leader and serves clients, and the number of its role.
+fn member_that_serves() -> (Server, u64) {
+    let (mut server, attempt, written) = member_that_takes_over();
+    server.handle(Input::SnapshotWritten {
+        attempt,
+        zxid: written,
+    });
+    server.handle(Input::Synced(written));
+    server.handle(Input::CurrentEpochSaved(Epoch(2)));
+    server.leader_sends(attempt, LeaderPacket::UpToDate);
+    assert!(server.replica.view().unwrap().is_serving);
+    (server, attempt)
 }
 
 /// Returns a member that writes the tree of its leader, the number of its role, and the last zxid

@@ -19,6 +19,15 @@ const READ_BYTES: usize = 1 << 20;
 /// refuses to read them.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
+/// Returns the limits for existing data, in files and in a leader's packets: at least
+/// [`RECORD_BYTES_MAX`]. Otherwise a lower `jute.maxbuffer` would make intact data look damaged, and
+/// a member could never receive it from its leader.
+pub fn limits_of_existing(limits: Limits) -> Limits {
+    Limits {
+        field_bytes_max: limits.field_bytes_max.max(RECORD_BYTES_MAX),
+    }
+}
+
 /// A framed record. Its checksum is computed, but its payload is not decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawRecord {
@@ -112,7 +121,7 @@ impl<F: DiskFile> LogScanner<F> {
             file,
             path: path.to_path_buf(),
             file_bytes,
-            record_bytes_max: limits.field_bytes_max.max(RECORD_BYTES_MAX),
+            record_bytes_max: limits_of_existing(limits).field_bytes_max,
             version: 0,
             dbid: 0,
             chunk: Bytes::new(),

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use jute::{Limits, Str};
 
 use crate::checksum::Checksum;
+use crate::log::scan::limits_of_existing;
 
 /// Number of bytes per read of the stream. The buffer grows for larger fields, up to the field
 /// limit.
@@ -49,7 +50,7 @@ impl<R: Read> FieldInput<R> {
     pub(crate) fn new(stream: R, limits: Limits) -> Self {
         Self {
             stream,
-            limits,
+            limits: limits_of_existing(limits),
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,

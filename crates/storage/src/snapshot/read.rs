@@ -14,7 +14,6 @@ use crate::ahead;
 use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
 use crate::files::names::SnapshotFile;
-use crate::log::scan::RECORD_BYTES_MAX;
 use crate::recovery::state::{SnapshotDigest, State};
 
 /// Metadata of a snapshot.
@@ -44,8 +43,7 @@ impl SnapshotInfo {
 ///
 /// The digest and last-zxid sections are recognised by the number of remaining bytes, so a snapshot
 /// can be loaded regardless of its writer's settings. Java uses its own settings and refuses
-/// several combinations. As in a log, fields of up to 64 MiB are read even if `limits` is lower.
-/// Otherwise a lower `jute.maxbuffer` would make an intact snapshot look damaged.
+/// several combinations.
 ///
 /// # Errors
 /// [`StorageError::SnapshotDamaged`] if the content is corrupted or cannot be read (`state` is then
@@ -60,9 +58,6 @@ pub fn read_snapshot<D: Disk, S: State>(
         .open(&file.path)
         .map_err(io_error("open", &file.path))?;
     let stream = Decompressed::new(opened, file.compression);
-    let limits = Limits {
-        field_bytes_max: limits.field_bytes_max.max(RECORD_BYTES_MAX),
-    };
     let pieces = Pieces::of_file(FieldInput::new(stream, limits));
     state.begin();
     let damaged = |(offset, error)| describe(&file.path, offset, error);

@@ -10,9 +10,10 @@ use proto::Zxid;
 use tempfile::TempDir;
 use zoarium_storage::{
     Compression, Damage, DataDirs, LogSettings, LogWriter, RealDisk, RecoverySettings,
-    SnapshotTrailer, SnapshotWriter, StorageError,
+    SnapshotTrailer, SnapshotWriter, StorageError, read_body,
 };
 
+use crate::common::db::Db;
 use crate::common::outcome::{self, Outcome};
 use crate::common::{fresh_body, log_path, open, payload};
 
@@ -169,6 +170,10 @@ fn a_snapshot_is_loaded_with_a_lower_limit_than_that_of_its_writer() {
     let lower = Limits::from_max_buffer(1 << 20, 1 << 20);
     let (recovered, db) = outcome::load_dirs(&dirs, &RecoverySettings::new(lower)).unwrap();
     assert_eq!(recovered.last_zxid, Zxid(5));
-    let data = db.nodes["/large"].data.as_ref();
-    assert_eq!(data.map(|data| data.len()), Some(data_bytes));
+    let data = |db: &Db| db.nodes["/large"].data.as_ref().map(|data| data.len());
+    assert_eq!(data(&db), Some(data_bytes));
+    // The leader sends the same znode to a member that needs a snapshot.
+    let mut received = Db::default();
+    read_body(&body[..], "leader".as_ref(), lower, &mut received).unwrap();
+    assert_eq!(data(&received), Some(data_bytes));
 }
