@@ -189,6 +189,7 @@ pub fn carry_out<D: Disk>(
                 loaded(&found);
                 let loaded = LoadedTree {
                     log_whole_from: found.recovered.log_whole_from(),
+                    has_snapshot: found.recovered.snapshot.is_some(),
                     tree: found.tree,
                 };
                 let tree = Some(Box::new(loaded));

@@ -4,6 +4,7 @@ use proto::notification::PeerState;
 use proto::{Epoch, Sid, Zxid};
 use tree::Tree;
 
+use super::member_state::WrongTree;
 use super::{Draining, NextRole, Role};
 use crate::interface::effect::{DiskOrder, Effect, Service};
 use crate::interface::host::{Host, State, Turn};
@@ -225,6 +226,7 @@ impl<H: Host> Replica<H> {
             let LoadedTree {
                 tree,
                 log_whole_from,
+                has_snapshot,
             } = *loaded;
             self.replace_tree(tree, turn);
             if let Some(member) = &mut self.member {
@@ -232,6 +234,9 @@ impl<H: Host> Replica<H> {
                 // The snapshot of a synchronisation may have received its name before the role
                 // ended. Its report is ignored, but the log has a hole before it.
                 member.log_whole_from = log_whole_from;
+                // This member may vote, as after a restart, unless its tree was wrong. The loaded
+                // snapshot may then contain the same tree.
+                member.is_trusted |= has_snapshot && member.wrong_tree == WrongTree::None;
             }
         }
         match &mut self.role {

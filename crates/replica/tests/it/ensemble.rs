@@ -46,13 +46,35 @@ impl Server {
 
     /// Elects server 3 by server 1.
     pub(crate) fn follow_3(&mut self, zxid: Zxid, round: i64, epoch: i64) -> u64 {
-        let connection = ConnectionId(100 + round.unsigned_abs());
+        let connection = 100 + round.unsigned_abs();
+        self.hear_of(3, connection, vote(3, zxid, round, epoch));
+        self.join()
+    }
+
+    /// Makes server 1, which has no vote, follow server 3, which already leads server 2.
+    pub(crate) fn follow_3_without_vote(&mut self, zxid: Zxid, epoch: i64) -> u64 {
+        for (sid, state) in [(2, PeerState::Following), (3, PeerState::Leading)] {
+            let vote = vote(3, zxid, 1, epoch);
+            self.hear_of(sid, 90 + sid.unsigned_abs(), Notification { state, ..vote });
+        }
+        self.join()
+    }
+
+    /// Delivers the notification of a server over a new connection.
+    fn hear_of(&mut self, sid: i64, connection: u64, notification: Notification) {
         let hello = Hello {
-            sid: Sid(3),
+            sid: Sid(sid),
             addresses: HelloAddresses::One(Vec::new()),
         };
-        self.handle(Input::Election(ElectionInput::Hello { connection, hello }));
-        self.hear(connection.0, vote(3, zxid, round, epoch));
+        self.handle(Input::Election(ElectionInput::Hello {
+            connection: ConnectionId(connection),
+            hello,
+        }));
+        self.hear(connection, notification);
+    }
+
+    /// Waits for the end of an election. Returns the number of the follower's role.
+    fn join(&mut self) -> u64 {
         self.wait_until(self.now_ms + 300);
         let effects = self.effects();
         let dialled = effects.iter().find_map(|effect| match effect {

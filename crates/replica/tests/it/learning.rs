@@ -44,6 +44,7 @@ pub(crate) fn loaded_at(zxid: Zxid) -> LoadedTree {
     LoadedTree {
         tree: tree_at(zxid),
         log_whole_from: zxid,
+        has_snapshot: true,
     }
 }
 
@@ -119,6 +120,29 @@ fn a_transaction_that_is_longer_than_a_request_may_be_is_applied() {
     assert_eq!(server.book.applied.last(), Some(&zxid));
 }
 
+/// The leader's snapshot has its name, and the marker of the files without a vote is removed. The
+/// other two servers may need the vote of this server, and no report of the snapshot follows.
+#[test]
+fn a_member_that_loaded_its_leader_s_snapshot_votes_again() {
+    for has_snapshot in [true, false] {
+        let mut server = Server::member_without_vote(1);
+        let attempt = server.follow_3_without_vote(zxid(1, 5), 1);
+        let (mut server, attempt, written) = takes_over(server, attempt);
+        let event = LeaderEvent::Closed;
+        server.handle(Input::Leader { attempt, event });
+        let loaded = LoadedTree {
+            has_snapshot,
+            ..loaded_at(written)
+        };
+        server.handle(Input::Reloaded {
+            tree: Some(Box::new(loaded)),
+            end: written,
+        });
+        let vote = server.replica.candidate().unwrap().zxid;
+        assert_eq!(vote, has_snapshot.then_some(written));
+    }
+}
+
 /// Loading a large tree takes minutes, and the next start loads it anyway.
 #[test]
 fn a_member_that_stops_while_it_takes_over_does_not_load_its_own_tree() {
@@ -149,9 +173,14 @@ fn member_that_serves() -> (Server, u64) {
 /// Returns a member that writes the tree of its leader, the number of its role, and the last zxid
 /// of the tree.
 fn member_that_takes_over() -> (Server, u64, Zxid) {
-    let sent = zxid(1, 5);
     let mut server = Server::member_that_keeps(1, 1);
-    let attempt = server.follow_3(sent, 1, 1);
+    let attempt = server.follow_3(zxid(1, 5), 1, 1);
+    takes_over(server, attempt)
+}
+
+/// Lets a member take over the tree of its leader.
+fn takes_over(mut server: Server, attempt: u64) -> (Server, u64, Zxid) {
+    let sent = zxid(1, 5);
     let event = LeaderEvent::Connected;
     server.handle(Input::Leader { attempt, event });
     server.leader_sends(attempt, LeaderPacket::leader_info(Epoch(2)));

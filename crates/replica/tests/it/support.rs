@@ -172,12 +172,21 @@ impl Server {
 
     /// Creates a member with an empty log.
     pub(crate) fn member_of(config: &Config, commit_log_count: usize) -> Self {
+        Self::member_that_votes(config, commit_log_count, true)
+    }
+
+    /// Creates a member whose data was set aside, so it has no vote.
+    pub(crate) fn member_without_vote(my_id: i64) -> Self {
+        Self::member_that_votes(&config(my_id, THREE), 1, false)
+    }
+
+    fn member_that_votes(config: &Config, commit_log_count: usize, is_trusted: bool) -> Self {
         let member = MemberStart {
             lists: MemberLists::new(config).unwrap(),
             epochs: Epochs::default(),
             last_logged: Zxid::ZERO,
             log_whole_from: Zxid::ZERO,
-            is_trusted: true,
+            is_trusted,
         };
         let mut settings = ReplicaSettings::new(config);
         if let Some(ensemble) = &mut settings.ensemble {
