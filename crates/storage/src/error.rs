@@ -148,8 +148,9 @@ pub enum StorageError {
     },
     /// Snapshots exist, but none can be loaded.
     #[error(
-        "cannot load any snapshot in {}; the newest is {}: {reason}. Restore an intact snapshot",
-        dir.display(), newest.display()
+        "cannot load any snapshot in {}; the newest is {}: {reason}. Restore an intact snapshot{}",
+        dir.display(), newest.display(),
+        if *trust_empty { ", or move the snapshots away if the logs are complete" } else { "" }
     )]
     NoUsableSnapshot {
         /// Path of the snapshot directory.
@@ -158,6 +159,9 @@ pub enum StorageError {
         newest: PathBuf,
         /// Reason why the newest snapshot cannot be loaded.
         reason: String,
+        /// Whether logs without a snapshot are accepted (`snapshot.trust.empty`). The operator then
+        /// decides, because the logs of all members may be complete.
+        trust_empty: bool,
     },
     /// A snapshot newer than the loaded one is corrupted, and the logs do not reach its last
     /// transaction.
@@ -278,16 +282,15 @@ impl StorageError {
     /// missing. A leader's copy can then replace them. The error message contains the file and the
     /// position.
     ///
-    /// Returns `false` if there is no snapshot, which may be caused by a wrong `dataDir`. Also
-    /// returns `false` for a record that has a correct checksum but cannot be decoded, because
-    /// another release may have written it. Moving the files aside would not help in either case.
+    /// Returns `false` if there is no snapshot, which may be caused by a wrong `dataDir`, or no usable
+    /// snapshot although the operator accepts logs without snapshots. Also returns `false` for a
+    /// record that has a correct checksum but cannot be decoded, because another release may have
+    /// written it. Moving the files aside would not help in any of these cases.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::LogDamaged { damage, .. } => !matches!(damage, Damage::Undecodable { .. }),
-            Self::LogHeader { .. }
-            | Self::Gap { .. }
-            | Self::NoUsableSnapshot { .. }
-            | Self::SnapshotLost { .. } => true,
+            Self::NoUsableSnapshot { trust_empty, .. } => !trust_empty,
+            Self::LogHeader { .. } | Self::Gap { .. } | Self::SnapshotLost { .. } => true,
             Self::Io { path, source, .. } => {
                 let name = path.file_name().and_then(|name| name.to_str());
                 let is_history = name.is_some_and(|name| FileName::parse(name).zxid.is_some());

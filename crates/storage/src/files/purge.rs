@@ -13,7 +13,7 @@ use crate::error::{StorageError, io_error};
 use crate::snapshot::valid::newest_valid;
 
 /// Minimum number of snapshots that are kept (`autopurge.snapRetainCount`).
-const RETAIN_MIN: usize = 3;
+pub(crate) const RETAIN_MIN: usize = 3;
 
 /// Keeps the newest `retain` valid snapshots (at least three) and the logs from the oldest of them
 /// on. Returns the removed files, in the order of removal.

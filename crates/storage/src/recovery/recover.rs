@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use jute::Limits;
-use proto::Zxid;
+use proto::{Epoch, Zxid};
 
 use super::state::State;
 use crate::ahead;
@@ -25,8 +25,9 @@ use crate::disk::Disk;
 use crate::error::{StorageError, described, io_error};
 use crate::files::dirs::DataDirs;
 use crate::files::names::{SnapshotFile, list_logs, list_snapshots};
+use crate::files::purge::RETAIN_MIN;
 use crate::files::untrusted::is_untrusted;
-use crate::log::chain::{LoggedTxn, LoggedTxns};
+use crate::log::chain::{LoggedTxn, LoggedTxns, read_txns_from};
 use crate::log::judge::TornTail;
 use crate::snapshot::read::{SnapshotInfo, read_snapshot};
 use crate::snapshot::valid::cheap_fault;
@@ -138,6 +139,8 @@ pub struct Recovered {
 struct RejectedSnapshot {
     file: SnapshotFile,
     reason: String,
+    /// Whether the file is cut or empty. Java does not try such a file.
+    is_cut: bool,
     /// Highest replayed zxid that is not above the snapshot's own zxid. The two are equal if the
     /// snapshot's last transaction was replayed.
     reached: Zxid,
@@ -285,7 +288,7 @@ fn load_snapshot<D: Disk, S: State>(
     let mut tried = 0;
     for file in list_snapshots(disk, &dirs.snap)? {
         if let Some(reason) = cheap_fault(disk, &file)? {
-            rejected.push(RejectedSnapshot::new(file, reason));
+            rejected.push(RejectedSnapshot::new(file, reason, true));
             continue;
         }
         tried += 1;
@@ -303,7 +306,7 @@ fn load_snapshot<D: Disk, S: State>(
                     }
                     other => other.to_string(),
                 };
-                rejected.push(RejectedSnapshot::new(file, reason));
+                rejected.push(RejectedSnapshot::new(file, reason, false));
             }
         }
     }
@@ -312,16 +315,21 @@ fn load_snapshot<D: Disk, S: State>(
 
 /// Refuses directories without an intact snapshot, with two exceptions: a new database and, if the
 /// operator allows it, logs without snapshots. As in Java, the operator cannot allow the loss of a
-/// snapshot that exists but cannot be loaded, because its znodes would be missing.
+/// snapshot that exists but cannot be loaded, because its znodes would be missing. The exception is
+/// a snapshot that is not needed ([`contain_whole_history`]).
 fn refuse_unexplained<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
     settings: &RecoverySettings,
     rejected: &[RejectedSnapshot],
 ) -> Result<(), StorageError> {
+    let trust_empty = settings.trust_empty;
+    if trust_empty && contain_whole_history(disk, dirs, settings.limits, rejected)? {
+        return Ok(());
+    }
     let unexplained_log = list_logs(disk, &dirs.log)?
         .into_iter()
-        .find(|log| log.len > 0 && !settings.trust_empty);
+        .find(|log| log.len > 0 && !trust_empty);
     // A snapshot of zxid 0 is equivalent to a new database.
     let newest = rejected.first();
     match (newest, unexplained_log) {
@@ -330,6 +338,7 @@ fn refuse_unexplained<D: Disk>(
                 dir: dirs.snap.clone(),
                 newest: newest.file.path.clone(),
                 reason: newest.reason.clone(),
+                trust_empty,
             })
         }
         (None, Some(log)) => Err(StorageError::NoSnapshot {
@@ -338,6 +347,27 @@ fn refuse_unexplained<D: Disk>(
         }),
         _ => Ok(()),
     }
+}
+
+/// Returns whether the logs begin with the history, so that snapshots that are cut are not needed if
+/// the logs reach them ([`refuse_lost`]).
+///
+/// Java writes its first snapshot without a sync, so a power failure may cut this snapshot on all
+/// members. Purged logs must not be missing. The first transaction is therefore the first one of a
+/// standalone server or of an ensemble. If the logs before an ensemble's first epoch were purged,
+/// there are at least as many snapshots as a purge keeps.
+fn contain_whole_history<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    limits: Limits,
+    rejected: &[RejectedSnapshot],
+) -> Result<bool, StorageError> {
+    if rejected.len() >= RETAIN_MIN || rejected.iter().any(|other| !other.is_cut) {
+        return Ok(false);
+    }
+    let first = read_txns_from(disk, dirs, Zxid::ZERO, limits)?.next();
+    let first = first.transpose()?.map(|txn| txn.record.header.zxid);
+    Ok(first.is_some_and(|first| [Zxid(1), Zxid::new(Epoch(1), 1)].contains(&first)))
 }
 
 /// Refuses to start if a corrupted snapshot means a loss of data. No data is lost if the log leads
@@ -403,11 +433,12 @@ impl Recovered {
 }
 
 impl RejectedSnapshot {
-    fn new(file: SnapshotFile, reason: String) -> Self {
+    fn new(file: SnapshotFile, reason: String, is_cut: bool) -> Self {
         let reached = Zxid::ZERO;
         Self {
             file,
             reason,
+            is_cut,
             reached,
         }
     }

@@ -283,31 +283,75 @@ fn a_first_snapshot_that_is_cut_means_a_new_database() {
     ));
 }
 
-/// The log reaches the snapshot, but the znodes of earlier epochs are only in the snapshot.
-#[test]
-fn trust_in_an_empty_directory_does_not_cover_unusable_snapshots() {
+/// Returns a directory with three transactions of `epoch`, a snapshot of the second one, and no
+/// other snapshot. Also returns the path and the content of the snapshot.
+fn one_snapshot(epoch: i64) -> (Server, PathBuf, Vec<u8>) {
     let server = Server::new();
-    let zxids = [1, 2, 3].map(|counter| (1 << 32) + counter);
+    let zxids = [1, 2, 3].map(|counter| (epoch << 32) + counter);
     server.write(&zxids);
     let path = server.snapshot(zxids[1], SnapshotTrailer::default());
     fs::remove_file(server.dirs.snap.join("snapshot.0")).unwrap();
+    let whole = fs::read(&path).unwrap();
+    (server, path, whole)
+}
+
+fn start_trusting(server: &Server) -> Outcome {
     let settings = RecoverySettings {
         trust_empty: true,
         ..RecoverySettings::new(testkit::LIMITS)
     };
-    let start = || outcome::load_dirs(&server.dirs, &settings);
-    let whole = fs::read(&path).unwrap();
-    let mut flipped = whole.clone();
-    flipped[50] ^= 1;
-    for content in [&flipped[..], &whole[..whole.len() - 1], &[]] {
-        fs::write(&path, content).unwrap();
-        let started = start();
-        let is_refused = matches!(started, Err(StorageError::NoUsableSnapshot { .. }));
-        assert!(is_refused, "{}", outcome::text(&started));
+    outcome::load_dirs(&server.dirs, &settings)
+}
+
+/// Java does not try a snapshot that fails the cheap test. It writes its first snapshot without a
+/// sync, and a power failure may cut this snapshot on all members.
+#[test]
+fn trust_in_complete_logs_covers_a_first_snapshot_that_is_cut() {
+    for epoch in [0, 1] {
+        let (server, path, whole) = one_snapshot(epoch);
+        for content in [&whole[..whole.len() - 1], &[]] {
+            fs::write(&path, content).unwrap();
+            let started = start_trusting(&server);
+            let last = started.as_ref().map(|(recovered, _)| recovered.last_zxid);
+            let expected = Zxid((epoch << 32) + 3);
+            assert_eq!(last.ok(), Some(expected), "{}", outcome::text(&started));
+        }
+        // The transactions of the snapshot are not in the log.
+        fs::write(
+            server.dirs.snap.join(format!("snapshot.{epoch}00000009")),
+            b"",
+        )
+        .unwrap();
+        let lost = start_trusting(&server);
+        let is_refused = matches!(lost, Err(StorageError::SnapshotLost { .. }));
+        assert!(is_refused, "{}", outcome::text(&lost));
     }
+}
+
+/// The log reaches the snapshot, but the znodes of purged epochs are only in the snapshot. The files
+/// are not moved aside: the logs may be complete, and all members may be in the same state.
+#[test]
+fn trust_in_complete_logs_does_not_cover_a_history_that_may_be_purged() {
+    let assert_refused = |server: &Server| {
+        let started = start_trusting(server);
+        let is_refused = matches!(&started, Err(error @ StorageError::NoUsableSnapshot { .. }) if !error.is_damage());
+        assert!(is_refused, "{}", outcome::text(&started));
+    };
+    let (server, path, mut flipped) = one_snapshot(1);
+    flipped[50] ^= 1;
+    fs::write(&path, flipped).unwrap();
+    assert_refused(&server);
+    // A purge keeps three snapshots and removes the logs before them.
+    for name in ["", ".snappy", ".gz"].map(|suffix| format!("snapshot.100000002{suffix}")) {
+        fs::write(server.dirs.snap.join(name), b"").unwrap();
+    }
+    assert_refused(&server);
+    let (server, path, _) = one_snapshot(2);
+    fs::write(&path, b"").unwrap();
+    assert_refused(&server);
     fs::remove_file(&path).unwrap();
-    let (recovered, _) = start().unwrap();
-    assert_eq!(recovered.last_zxid, Zxid(zxids[2]));
+    let (recovered, _) = start_trusting(&server).unwrap();
+    assert_eq!(recovered.last_zxid, Zxid(0x2_0000_0003));
 }
 
 #[test]
