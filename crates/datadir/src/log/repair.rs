@@ -3,6 +3,7 @@
 //! The copies have names that no server treats as a log. Java's `log.5.fixed` would be replayed in
 //! addition to `log.5`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -222,20 +223,39 @@ pub fn chop<D: Disk>(
 /// Proof that no server uses the data directory of a log.
 #[derive(Debug)]
 pub struct LogLock {
-    _lock: Option<Box<dyn DiskLock>>,
+    locks: Vec<Box<dyn DiskLock>>,
+}
+
+impl LogLock {
+    /// Returns whether a directory is locked. If not, the path of the log does not show which
+    /// server may use it.
+    pub fn is_held(&self) -> bool {
+        !self.locks.is_empty()
+    }
 }
 
 /// Locks the data directory of a log. The lock must be held before the log is read for a copy that
-/// replaces it. Servers only use logs in `version-2`, so other directories have no lock.
+/// replaces it. Servers only use logs in `version-2`, with their lock next to it. A link may lead to
+/// that directory, or from it to the directory of the log, so both the path itself and its target
+/// count. If neither contains `version-2`, nothing is locked ([`LogLock::is_held`]).
 ///
 /// # Errors
-/// If a server or another tool uses the directory, or if the lock file cannot be opened.
+/// If a server or another tool uses the directory, or if the directory or the lock file cannot be
+/// opened.
 pub fn lock(path: &Path) -> Result<LogLock, Error> {
     let path = std::path::absolute(path).map_err(io_error("find", path))?;
-    let files = path.parent().filter(|dir| dir.ends_with(VERSION_DIR));
-    let data = files.and_then(Path::parent);
+    let named = path.parent().unwrap_or(&path);
+    let target = named.canonicalize().map_err(io_error("find", named))?;
+    let mut dirs = BTreeSet::new();
+    for files in [named, &target] {
+        if let Some(data) = files.parent().filter(|_| files.ends_with(VERSION_DIR)) {
+            // A second lock of the same directory would fail.
+            dirs.insert(data.canonicalize().map_err(io_error("find", data))?);
+        }
+    }
+    let locks = dirs.iter().map(|dir| staging::lock(dir));
     Ok(LogLock {
-        _lock: data.map(staging::lock).transpose()?,
+        locks: locks.collect::<Result<_, _>>()?,
     })
 }
 

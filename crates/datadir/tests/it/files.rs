@@ -1,5 +1,6 @@
 //! Tests of printing, checking, repairing and truncating files.
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use jute::Limits;
@@ -320,9 +321,24 @@ fn a_log_of_a_running_server_is_locked() {
     let dir = home.path();
     let running = DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap();
     let log = dir.join("version-2/log.1");
-    let refused = repair::lock(&log).unwrap_err();
-    let is_in_use = matches!(refused, Error::Storage(StorageError::InUse { .. }));
-    assert!(is_in_use, "{refused}");
-    drop(running);
-    repair::lock(&log).unwrap();
+    // Links to the directory, and a directory that a link replaced.
+    let links = tempfile::tempdir().unwrap();
+    let (link, moved) = (links.path().join("logs"), tempfile::tempdir().unwrap());
+    symlink(dir.join("version-2"), &link).unwrap();
+    let data = links.path().join("data");
+    fs::create_dir(&data).unwrap();
+    symlink(moved.path(), data.join("version-2")).unwrap();
+    let other = DataDirs::open(&RealDisk, &data, &data, OpenOptions::default()).unwrap();
+    let paths = [log, link.join("log.1"), data.join("version-2/log.1")];
+    for path in &paths {
+        let locked = repair::lock(path);
+        let is_in_use = matches!(locked, Err(Error::Storage(StorageError::InUse { .. })));
+        assert!(is_in_use, "{}: {locked:?}", path.display());
+    }
+    drop((running, other));
+    for path in paths {
+        assert!(repair::lock(&path).unwrap().is_held());
+    }
+    // The directory does not show which server uses it.
+    assert!(!repair::lock(&moved.path().join("log.1")).unwrap().is_held());
 }

@@ -162,6 +162,12 @@ fn copy(args: &LogArgs) -> Result<ExitCode, ToolError> {
         )));
     }
     let lock = args.replace.then(|| repair::lock(path)).transpose()?;
+    if lock.as_ref().is_some_and(|lock| !lock.is_held()) {
+        let original = path.display();
+        terminal::complain!(
+            "zoarium: {original} is not in a version-2 directory, so this command cannot detect a server that uses the log; such a server would lose acknowledged writes"
+        );
+    }
     let copied = make_copy(args, path, args.limits.limits())?;
     let replaced = lock
         .map(|lock| repair::replace(&RealDisk, path, &copied.path, &lock))

@@ -170,6 +170,7 @@ fn a_repaired_log_takes_the_place_of_the_damaged_one() {
 
     let (code, text) = log(&["--repair", "--replace"], &[&path]);
     assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("cannot detect a server"), "{text}");
     assert_eq!(
         fs::read(&path).unwrap(),
         fs::read(vector.dir.join(SINGLE)).unwrap()
