@@ -206,25 +206,50 @@ fn program(server: &Server, words: &[&str]) -> Output {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_recursive_command_fails_if_it_cannot_list_a_subtree() {
+async fn a_recursive_listing_of_a_closed_subtree_fails_after_its_siblings() {
     let Some(server) = server() else { return };
     let client = make_with_unreadable(&server).await;
-    for words in [
-        &["setAcl", "-R", "/app", "world:anyone:r"][..],
-        &["ls", "-R", "/app"],
-    ] {
-        let output = ask(&server, words, None);
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let wanted = ["/app", "/app/closed", "/app/open"];
+    let listed = ask(&server, &["ls", "-R", "/app"], None);
+    assert_eq!(listed.status.code(), Some(1), "{listed:?}");
+    // As in Java, messages about the connection come first.
+    assert!(
+        printed(&listed).ends_with(&wanted.map(str::to_owned)),
+        "{listed:?}"
+    );
+    let listed = program(&server, &["ls", "-R", "/app"]);
+    assert_eq!(listed.status.code(), Some(5), "{listed:?}");
+    assert_eq!(printed(&listed), wanted);
+    // Nothing is deleted if a part of the subtree cannot be listed.
+    let removed = program(&server, &["rm", "-r", "/app"]);
+    assert_eq!(removed.status.code(), Some(5), "{removed:?}");
+    assert!(client.exists("/app/open").await.expect("ask").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recursive_acl_opens_and_closes_subtrees() {
+    let Some(server) = server() else { return };
+    let client = make_with_unreadable(&server).await;
+    let paths = ["/app", "/app/closed", "/app/closed/below", "/app/open"];
+    for command in ["setAcl", "acl"] {
+        for (letters, perms) in [("ra", perms::READ | perms::ADMIN), ("a", perms::ADMIN)] {
+            let acl = format!("world:anyone:{letters}");
+            let words = [command, "-R", "/app", &acl];
+            let set = match command {
+                "setAcl" => ask(&server, &words, None),
+                _ => program(&server, &words),
+            };
+            assert_eq!(set.status.code(), Some(0), "{words:?}: {set:?}");
+            for path in paths {
+                let (acl, _) = client.get_acl(path).await.expect("the ACL");
+                assert_eq!(
+                    acl,
+                    [Acl::new(perms, "world", "anyone")],
+                    "{words:?}: {path}"
+                );
+            }
+        }
     }
-    for words in [
-        &["acl", "-R", "/app", "world:anyone:r"][..],
-        &["ls", "-R", "/app"],
-    ] {
-        let output = program(&server, words);
-        assert_eq!(output.status.code(), Some(5), "{output:?}");
-    }
-    let (acl, _) = client.get_acl("/app/open").await.expect("the ACL");
-    assert_eq!(acl, [Acl::open()], "nothing was changed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

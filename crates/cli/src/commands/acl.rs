@@ -6,7 +6,7 @@ use proto::Acl;
 use serde_json::json;
 
 use super::Command;
-use super::write::subtree;
+use super::subtree::descent::Descent;
 use crate::failure::Failure;
 use crate::output::json;
 use crate::output::text::{self, PERMISSIONS};
@@ -76,14 +76,9 @@ pub(super) async fn set_acl(
     let path = command.path(given)?;
     let acl = parse_acl(shell, text)
         .map_err(|failure| Failure::new(format!("{}\nAcl is not valid : null", failure.text)))?;
-    let paths = if given.has("R") {
-        subtree(shell, path).await?
-    } else {
-        vec![path.to_owned()]
-    };
-    let client = shell.client(path).await?;
-    for path in paths {
-        let outside = shell.with_chroot(&path);
+    let mut descent = Descent::new(path, given.has("R"));
+    while let Some(path) = descent.next(shell).await? {
+        let (client, outside) = shell.client_for(&path).await?;
         let stat = client.set_acl(&outside, acl.clone(), version).await;
         let stat = stat.map_err(|error| Failure::of(&error, &path))?;
         if given.has("s") {

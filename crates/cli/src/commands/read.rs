@@ -9,6 +9,7 @@ use proto::{ErrorCode, Stat};
 use serde_json::json;
 
 use super::Command;
+use super::subtree::descent::Descent;
 use crate::connection::Watch;
 use crate::failure::Failure;
 use crate::output::json;
@@ -80,39 +81,14 @@ pub(crate) async fn children(
     Ok((names.iter().map(|name| name.to_string()).collect(), stat))
 }
 
-/// Returns the names of the children of a znode that a walk has found. Returns `None` if another
-/// client has deleted the znode, unless it is the root of the walk.
-pub(crate) async fn children_in_walk(
-    shell: &mut Shell,
-    path: &str,
-    is_root: bool,
-) -> Result<Option<Vec<String>>, Failure> {
-    match children(shell, path, false).await {
-        Ok((names, _)) => Ok(Some(names)),
-        Err(failure) if failure.is_no_node() && !is_root => Ok(None),
-        Err(failure) => Err(failure),
-    }
-}
-
-/// Prints a line for each znode, level by level.
+/// Prints a line for each znode.
 pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Failure> {
-    let mut level = vec![path.to_owned()];
-    let mut is_first = true;
-    while !level.is_empty() {
-        let mut next = Vec::new();
-        for path in level {
-            let Some(mut names) = children_in_walk(shell, &path, is_first).await? else {
-                continue;
-            };
-            is_first = false;
-            shell.show(|| json!({ "path": path }), || path.clone());
-            if shell.has_failed_output() {
-                return Ok(());
-            }
-            names.sort_unstable();
-            next.extend(names.iter().map(|name| path::child(&path, name)));
+    let mut descent = Descent::new(path, true);
+    while let Some(path) = descent.next(shell).await? {
+        shell.show(|| json!({ "path": path }), || path.clone());
+        if shell.has_failed_output() {
+            break;
         }
-        level = next;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use client::{Create, MultiOp};
 
 use super::Command;
 use super::acl::parse_acl;
-use super::read::children_in_walk;
+use super::subtree::descent::subtree;
 use crate::failure::{Failure, keeper_error};
 use crate::output::text;
 use crate::parse::options::Arguments;
@@ -225,17 +225,4 @@ pub(super) async fn delete_all(
         shell.print_error("Failed to delete some node(s) in the subtree!");
     }
     Ok(())
-}
-
-/// Returns the znode and all its descendants, level by level.
-pub(crate) async fn subtree(shell: &mut Shell, root: &str) -> Result<Vec<String>, Failure> {
-    let mut all = vec![root.to_owned()];
-    let mut at = 0;
-    while let Some(path) = all.get(at).cloned() {
-        let names = children_in_walk(shell, &path, at == 0).await?;
-        let names = names.unwrap_or_default();
-        all.extend(names.iter().map(|name| path::child(&path, name)));
-        at += 1;
-    }
-    Ok(all)
 }

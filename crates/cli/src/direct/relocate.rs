@@ -5,9 +5,10 @@ use proto::ErrorCode;
 use serde_json::json;
 
 use super::znode::{moved, parent};
+use crate::commands::subtree::descent::subtree;
 use crate::commands::subtree::search::is_ephemeral;
 use crate::commands::subtree::walk::{Walk, WalkedProperties, WalkedZnode};
-use crate::commands::write::{BATCH, subtree};
+use crate::commands::write::BATCH;
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::text::number;

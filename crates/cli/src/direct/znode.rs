@@ -9,8 +9,9 @@ use serde_json::json;
 
 use super::{Data, DataForm, Direct};
 use crate::commands::read::{children, ls_recursive};
+use crate::commands::subtree::descent::Descent;
 use crate::commands::subtree::walk::{Walk, WalkedProperties, WalkedZnode};
-use crate::commands::write::{read_stdin, subtree, ttl_of};
+use crate::commands::write::{read_stdin, ttl_of};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::json;
@@ -209,13 +210,9 @@ pub(super) async fn acl(
     version: i32,
     is_recursive: bool,
 ) -> Result<(), Failure> {
-    let paths = if is_recursive {
-        subtree(shell, root).await?
-    } else {
-        vec![root.to_owned()]
-    };
     let new = acl.map(acl_of).transpose()?;
-    for path in paths {
+    let mut descent = Descent::new(root, is_recursive);
+    while let Some(path) = descent.next(shell).await? {
         let (client, outside) = shell.client_for(&path).await?;
         let (acl, stat) = match &new {
             Some(new) => {
