@@ -265,6 +265,59 @@ async fn an_export_without_unreadable_znodes_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn walks_print_all_readable_znodes_and_then_fail() {
+    let Some(server) = server() else { return };
+    let _client = make_with_unreadable(&server).await;
+    for (words, wanted) in [
+        (&["tree", "/app"][..], "/app\n  open\n"),
+        (&["find", "/app"], "/app\n/app/open\n"),
+        (&["grep", "data", "/app"], "/app/open: data\n"),
+        (
+            &["du", "-d", "0", "/app"],
+            "           7 bytes          2 znodes /app\n",
+        ),
+    ] {
+        let output = ask(&server, words, None);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), wanted);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("1 znode not readable"), "{told}");
+    }
+    for (words, wanted) in [
+        (&["tree", "/app"][..], "  open"),
+        (&["find", "/app"], "/app/open"),
+        (&["ls", "-l", "/app"], "  open"),
+        (&["ls", "-l", "-R", "/app"], "  /app/open"),
+    ] {
+        let output = program(&server, words);
+        assert_eq!(output.status.code(), Some(5), "{words:?}: {output:?}");
+        let last = printed(&output).pop().unwrap_or_default();
+        assert!(last.ends_with(wanted), "{words:?}: {output:?}");
+    }
+}
+
+/// An export does not contain these znodes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_does_not_read_the_znodes_of_the_ensemble() {
+    let Some(server) = server() else { return };
+    let client = make(&server, &[("/app", "top"), ("/app/zookeeper", "mine")]).await;
+    let admin_only = vec![Acl::new(perms::ADMIN, "world", "anyone")];
+    let closed = client.set_acl("/zookeeper/quota", admin_only, -1).await;
+    closed.expect("set the ACL");
+    let exported = program(&server, &["export", "/"]);
+    assert_eq!(exported.status.code(), Some(0), "{exported:?}");
+    assert_eq!(printed(&exported).len(), 3);
+    let nothing = program(&server, &["export", "/zookeeper"]);
+    assert_eq!(nothing.status.code(), Some(0), "{nothing:?}");
+    assert!(printed(&nothing).is_empty());
+    // A znode with this name below a chroot is a usual znode.
+    let address = format!("{}/app", server.address());
+    let words = ["export", "/", "--server", &address].map(str::to_owned);
+    let exported = run_program(&words, None);
+    assert_eq!(printed(&exported).len(), 2, "{exported:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn output_that_cannot_be_written_is_a_failure_unless_its_reader_has_ended() {
     let Some(server) = server() else { return };
     let _client = make(&server, &[("/app", "top"), ("/app/a", "data")]).await;

@@ -9,6 +9,7 @@ use client::{Client, Create, Error};
 use proto::{Acl, ErrorCode, Stat};
 
 use super::search::is_ephemeral;
+use super::walk::is_of_the_ensemble;
 use crate::exit;
 use crate::failure::Failure;
 use crate::parse::options::Arguments;
@@ -151,11 +152,9 @@ impl Subtree {
         join(&self.shown, below)
     }
 
-    /// Returns whether the path is at or below `/zookeeper`, which contains the ensemble's own
-    /// znodes.
+    /// Returns whether the path belongs to the ensemble's own znodes.
     pub(crate) fn is_of_the_ensemble(&self, below: &str) -> bool {
-        let outside = self.with_chroot(below);
-        outside == "/zookeeper" || outside.starts_with("/zookeeper/")
+        is_of_the_ensemble(&self.with_chroot(below))
     }
 
     fn fail(&self, error: &Error, below: &str) -> Failure {

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::walk::{Walk, WalkedProperties};
 use crate::commands::Command;
-use crate::exit;
 use crate::failure::Failure;
 use crate::output::json;
 use crate::output::text::number;
@@ -95,7 +94,12 @@ pub(crate) async fn du(
     let mut open: Vec<(String, usize, i64)> = Vec::new();
     let mut count = 0;
     loop {
-        let seen = walk.next(shell).await?;
+        let (seen, ended) = match walk.next(shell).await {
+            Ok(seen) => (seen, Ok(())),
+            // The sums of the readable znodes are printed before the failure.
+            Err(failure) if walk.has_ended() => (None, Err(failure)),
+            Err(failure) => return Err(failure),
+        };
         let depth = seen.as_ref().map_or(0, |seen| seen.depth);
         while open.len() > depth {
             let Some((path, znodes, bytes)) = open.pop() else {
@@ -113,7 +117,7 @@ pub(crate) async fn du(
             }
         }
         let Some(seen) = seen else {
-            return Ok(());
+            return ended;
         };
         open.push((seen.path, 1, seen.stat.data_length.into()));
         count += 1;
@@ -199,8 +203,14 @@ pub(crate) async fn grep(
         if seen.stat.data_length == 0 {
             continue;
         }
-        let Some((data, _)) = read(shell, &seen.path).await? else {
-            continue;
+        let client = shell.client(&seen.path).await?;
+        let data = match client.get_data(&shell.with_chroot(&seen.path)).await {
+            Ok((data, _)) => data.unwrap_or_default(),
+            Err(error) if error.code().is_some() => {
+                walk.skip(shell, &Failure::of(&error, &seen.path));
+                continue;
+            }
+            Err(error) => return Err(Failure::of(&error, &seen.path)),
         };
         let text = String::from_utf8_lossy(&data);
         let mut lines = text.lines().filter(|line| line.contains(wanted));
@@ -231,22 +241,6 @@ pub(crate) async fn grep(
     }
 }
 
-/// Returns the data and the Stat. Reports a deleted or unreadable znode, and returns `None` for it.
-async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, Failure> {
-    let client = shell.client(path).await?;
-    match client.get_data(&shell.with_chroot(path)).await {
-        Ok((data, stat)) => Ok(Some((data.unwrap_or_default().to_vec(), stat))),
-        Err(error) => {
-            let failure = Failure::of(&error, path);
-            if error.code().is_none() {
-                return Err(failure);
-            }
-            shell.print_error(&failure.text);
-            Ok(None)
-        }
-    }
-}
-
 /// Prints a JSON object per line for each znode, parents first, with `path`, `data` (base64, or
 /// null for null data) and `acl`. Ephemerals are only counted, because they belong to their
 /// sessions. `/zookeeper` and its descendants are omitted. Fails at the end if a znode could not be
@@ -257,13 +251,15 @@ pub(crate) async fn export(
     given: &Arguments,
 ) -> Result<(), Failure> {
     let root = command.path(given)?;
-    let mut walk = Walk::new(root, usize::MAX, WalkedProperties::All);
+    let mut walk = Walk::new(root, usize::MAX, WalkedProperties::All).without_ensemble();
     let (mut count, mut ephemerals) = (0, 0);
     let mut lines = String::new();
-    while let Some(seen) = walk.next(shell).await? {
-        if seen.path == "/zookeeper" || seen.path.starts_with("/zookeeper/") {
-            continue;
-        }
+    let ended = loop {
+        let seen = match walk.next(shell).await {
+            Ok(Some(seen)) => seen,
+            Ok(None) => break Ok(()),
+            Err(failure) => break Err(failure),
+        };
         if seen.stat.ephemeral_owner > 0 && is_session(seen.stat.ephemeral_owner) {
             ephemerals += 1;
             continue;
@@ -287,7 +283,7 @@ pub(crate) async fn export(
         }
         count += 1;
         report_progress(shell, count);
-    }
+    };
     if !lines.is_empty() {
         shell.print(&lines);
     }
@@ -296,15 +292,13 @@ pub(crate) async fn export(
         number(count, "znode"),
         number(ephemerals, "ephemeral")
     );
-    match walk.unreadable() {
-        0 => {
+    match ended {
+        Ok(()) => {
             shell.print_error(&text);
             Ok(())
         }
-        unreadable => {
-            let unreadable = number(unreadable, "znode");
-            Err(Failure::new(format!("{text}, {unreadable} not readable")).with_exit(exit::DENIED))
-        }
+        Err(failure) if count + ephemerals > 0 => Err(failure.with_note(&text)),
+        Err(failure) => Err(failure),
     }
 }
 

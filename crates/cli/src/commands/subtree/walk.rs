@@ -8,7 +8,9 @@ use client::{Client, Error};
 use proto::{Acl, Stat};
 
 use super::read_ahead::ReadAhead;
+use crate::exit;
 use crate::failure::Failure;
+use crate::output::text::number;
 use crate::parse::path;
 use crate::shell::Shell;
 
@@ -56,7 +58,12 @@ pub(crate) struct Walk {
     deepest: usize,
     read_ahead: ReadAhead<PendingZnode, Result<ZnodeAnswers, Error>>,
     is_at_root: bool,
+    omits_ensemble: bool,
+    /// Number of skipped znodes that had not been deleted.
     unreadable: usize,
+    /// Exit code of the first of them.
+    exit: u8,
+    has_ended: bool,
 }
 
 impl Walk {
@@ -72,19 +79,42 @@ impl Walk {
             deepest,
             read_ahead,
             is_at_root: true,
+            omits_ensemble: false,
             unreadable: 0,
+            exit: exit::DONE,
+            has_ended: false,
         }
     }
 
-    /// Returns the number of skipped znodes that had not been deleted.
-    pub(crate) fn unreadable(&self) -> usize {
-        self.unreadable
+    /// Omits the ensemble's own znodes.
+    #[must_use]
+    pub(crate) fn without_ensemble(mut self) -> Self {
+        self.omits_ensemble = true;
+        self
+    }
+
+    /// Returns whether the walk has reached the end of the subtree.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Reports a znode that cannot be read.
+    pub(crate) fn skip(&mut self, shell: &mut Shell, failure: &Failure) {
+        shell.print_error(&failure.text);
+        if failure.is_no_node() {
+            return;
+        }
+        if self.unreadable == 0 {
+            self.exit = failure.exit;
+        }
+        self.unreadable += 1;
     }
 
     /// Returns the next znode. Reports and skips a deleted or unreadable znode, except the root.
     ///
     /// # Errors
-    /// If the root cannot be read, or the connection is lost.
+    /// If the root cannot be read, or the connection is lost. At the end, if a znode that exists
+    /// could not be read.
     pub(crate) async fn next(&mut self, shell: &mut Shell) -> Result<Option<WalkedZnode>, Failure> {
         while let Some(first) = self.read_ahead.first() {
             let client = shell.client(&first.path).await?;
@@ -96,21 +126,26 @@ impl Walk {
                 break;
             };
             let is_root = std::mem::take(&mut self.is_at_root);
+            let is_omitted = self.omits_ensemble && is_of_the_ensemble(&shell.with_chroot(&path));
             let found = match answer {
-                Ok(found) => found,
                 Err(error) if is_root || error.code().is_none() => {
                     return Err(Failure::of(&error, &path));
                 }
+                _ if is_omitted => continue,
+                Ok(found) => found,
                 Err(error) => {
-                    let failure = Failure::of(&error, &path);
-                    self.unreadable += usize::from(!failure.is_no_node());
-                    shell.print_error(&failure.text);
+                    self.skip(shell, &Failure::of(&error, &path));
                     continue;
                 }
             };
             return Ok(Some(self.take(path, depth, found)));
         }
-        Ok(None)
+        self.has_ended = true;
+        if self.unreadable == 0 {
+            return Ok(None);
+        }
+        let text = format!("{} not readable", number(self.unreadable, "znode"));
+        Err(Failure::new(text).with_exit(self.exit))
     }
 
     fn take(&mut self, path: String, depth: usize, found: ZnodeAnswers) -> WalkedZnode {
@@ -139,6 +174,12 @@ impl Walk {
             acl,
         }
     }
+}
+
+/// Returns whether a path of the server is at or below `/zookeeper`, which contains the ensemble's
+/// own znodes.
+pub(super) fn is_of_the_ensemble(outside: &str) -> bool {
+    outside == "/zookeeper" || outside.starts_with("/zookeeper/")
 }
 
 async fn request_znode(
