@@ -33,8 +33,11 @@ pub(crate) struct Command {
 pub(crate) enum Access {
     /// All clients, without authentication.
     Anyone,
-    /// All clients, but the answer depends on their read permissions. An invalid header is refused.
+    /// All clients, but the answer depends on their identities. An invalid header is refused.
     Caller,
+    /// Callers that the client ports would accept, because the answer shows znodes. It depends on
+    /// their read permissions. An invalid header is refused.
+    Reader,
     /// Super users, and identities to which the ACL of `/` grants all permissions.
     Administrator,
 }
@@ -67,7 +70,8 @@ pub(crate) type List = fn(&dyn AdminView) -> Listing;
 pub(crate) struct Call {
     /// Decoded parameters after the `?`, in the order of the request.
     pub(crate) parameters: Vec<(String, String)>,
-    /// Identities of the client, for commands of [`Access::Caller`]. Empty for an anonymous client.
+    /// Identities of the client, for commands of [`Access::Caller`] and [`Access::Reader`]. Empty
+    /// for an anonymous client.
     pub(crate) identities: Vec<Id>,
     /// Flag that is set when the client no longer waits. Long-running commands check it.
     pub(crate) is_abandoned: Arc<AtomicBool>,
@@ -121,13 +125,6 @@ impl Command {
     #[must_use]
     pub(crate) fn always(mut self) -> Self {
         self.needs_server = false;
-        self
-    }
-
-    /// Makes the answer depend on the read permissions of the client.
-    #[must_use]
-    pub(crate) fn for_the_caller(mut self) -> Self {
-        self.access = Access::Caller;
         self
     }
 

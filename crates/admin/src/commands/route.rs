@@ -114,7 +114,7 @@ impl Command {
         }
         let checked = match self.access {
             Access::Anyone => Ok(()),
-            Access::Caller => credentials.identities(view).map(drop),
+            Access::Caller | Access::Reader => credentials.identities(view).map(drop),
             Access::Administrator => credentials.check(view),
         };
         if let Err(refused) = checked {

@@ -124,6 +124,11 @@ fn zookeepers() -> Vec<Command> {
 /// Returns the commands that ZooKeeper lacks. They are not listed, because tools compare the list
 /// with ZooKeeper's list.
 fn our_own() -> Vec<Command> {
+    let unlisted = |name, access, task: Look| Command {
+        access,
+        is_listed: false,
+        ..look(name, &[], task)
+    };
     vec![
         Command {
             is_listed: false,
@@ -131,23 +136,13 @@ fn our_own() -> Vec<Command> {
         },
         Command {
             method: Method::POST,
-            needs_server: true,
-            access: Access::Administrator,
-            is_listed: false,
-            ..look("log_levels", &[], |_, call| listings::log_levels(call))
+            ..unlisted("log_levels", Access::Administrator, |_, call| {
+                listings::log_levels(call)
+            })
         },
-        Command {
-            is_listed: false,
-            ..look("search", &[], search::search).for_the_caller()
-        },
-        Command {
-            is_listed: false,
-            ..look("clients", &[], clients::clients).for_the_caller()
-        },
-        Command {
-            is_listed: false,
-            ..look("slow_requests", &[], clients::slow_requests).for_the_caller()
-        },
+        unlisted("search", Access::Reader, search::search),
+        unlisted("clients", Access::Caller, clients::clients),
+        unlisted("slow_requests", Access::Caller, clients::slow_requests),
     ]
 }
 

@@ -180,22 +180,26 @@ impl Admin {
             return respond(refusal);
         }
         let mut call = received.call;
-        if command.access == Access::Caller {
+        if matches!(command.access, Access::Caller | Access::Reader) {
             // Invalid credentials were refused above.
             call.identities = credentials.identities(view).unwrap_or_default();
-            if let Err(refused) = self.member().check_reader(&call.identities, &visitor) {
-                return respond(refused.answer(&received.name));
-            }
+        }
+        if command.access == Access::Reader
+            && let Err(refused) = self.member().check_reader(&call.identities, &visitor)
+        {
+            return respond(refused.answer(&received.name));
         }
         match &command.task {
             Task::List(list) => self.list(served, command.name, *list, activity).await,
             Task::Look(_) => {
                 let at_work = activity.begin();
-                // The commands with [`Access::Caller`] include the queries of the change history,
-                // so only a limited number of them run at a time.
+                // These commands include the queries of the change history, so only a limited
+                // number of them run at a time.
                 let turn = match command.access {
-                    Access::Caller => self.questions.clone().acquire_owned().await.ok(),
                     Access::Anyone | Access::Administrator => None,
+                    Access::Caller | Access::Reader => {
+                        self.questions.clone().acquire_owned().await.ok()
+                    }
                 };
                 self.look(command.name, call, turn, at_work).await
             }

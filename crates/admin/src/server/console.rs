@@ -208,7 +208,7 @@ impl Admin {
             call.identities = identities(&*served.view, &login, visitor);
         }
         let access = self.commands.find(command).map(|found| found.access);
-        if access == Some(Access::Caller)
+        if access == Some(Access::Reader)
             && let Err(refused) = self.member().check_reader(&call.identities, visitor)
         {
             return respond(refused.answer(command));

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::members::AdminPorts;
 use crate::answer::{Answer, Body, set, written};
-use crate::commands::{Call, Command, Task};
+use crate::commands::{Access, Call, Command, Task};
 use crate::limits;
 use crate::served::Readers;
 
@@ -39,14 +39,18 @@ pub(super) fn commands(readers: &Readers, ports: &AdminPorts) -> Vec<Command> {
         let name = name(question);
         let look =
             move |view: &dyn AdminView, call: &Call| answer(question, &readers, &ports, view, call);
-        Command::look(name, &[], look).for_the_caller()
+        Command::look(name, &[], look)
     });
     let of_export = readers.clone();
     let look = move |view: &dyn AdminView, call: &Call| export(&of_export, view, call);
-    let exporting = Command::look(EXPORT, &[], look).for_the_caller();
-    let feed = Command::of(FEED, &[], Task::Feed).for_the_caller();
+    let exporting = Command::look(EXPORT, &[], look);
+    let feed = Command::of(FEED, &[], Task::Feed);
     let all = questions.chain([exporting, feed]);
-    all.map(Command::always).collect()
+    let for_readers = |command: Command| Command {
+        access: Access::Reader,
+        ..command.always()
+    };
+    all.map(for_readers).collect()
 }
 
 fn name(question: Question) -> &'static str {

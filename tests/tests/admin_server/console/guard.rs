@@ -266,6 +266,9 @@ fn callers_that_cannot_be_clients_read_nothing() {
             assert_eq!(refused.status, 403, "{area} {what}: {}", refused.text());
             assert!(refused.text().contains("clientPortAddress"));
         }
+        // These commands do not read znodes.
+        let clients = get(&format!("/{area}/clients"), &far);
+        assert_eq!(clients.status, 200, "{area}: {}", clients.text());
     }
     // Anybody can invent a user and a password. Only an administrator is exempt.
     for (user, status) in [("digest ann:pw", 403), ("digest super:secret", 200)] {
