@@ -116,7 +116,7 @@ struct Recorder {
 impl Recorder {
     fn run(mut self, groups: &Receiver<TxnGroup>) {
         lower_priority();
-        let mut wait = IDLE;
+        let (mut wait, mut waiting) = (IDLE, Vec::new());
         loop {
             let group = groups.recv_timeout(wait);
             if matches!(group, Err(RecvTimeoutError::Disconnected)) {
@@ -124,25 +124,28 @@ impl Recorder {
                 // start.
                 return self.close();
             }
-            let is_idle = group.is_err();
-            if let Ok(group) = group {
-                self.record(group, groups);
+            let (is_idle, is_reading) = (group.is_err(), wait.is_zero());
+            waiting.extend(group);
+            // While the log is read, groups wait for their turn, because the log lacks their clients.
+            if !is_reading && !waiting.is_empty() {
+                self.record(&mut waiting, groups);
             }
-            let has_time = is_idle || wait.is_zero() || self.sources.is_behind();
+            let has_time = is_idle || is_reading || self.sources.is_behind();
             self.with_index(|recorder, index| recorder.work(index, has_time));
             // While more of the log can be read, the thread does not wait for groups.
             wait = IDLE * u32::from(!self.sources.is_behind());
         }
     }
 
-    /// Records a group, and the groups that arrive shortly after it.
-    fn record(&mut self, first: TxnGroup, groups: &Receiver<TxnGroup>) {
+    /// Records groups, and the groups that arrive shortly after them.
+    fn record(&mut self, gathered: &mut Vec<TxnGroup>, groups: &Receiver<TxnGroup>) {
         if self.progress.has_room() && groups.len() < limits::HISTORY_GROUPS_MAX / 4 {
             std::thread::sleep(GATHER);
         }
-        let mut gathered: Vec<TxnGroup> = std::iter::once(first).chain(groups.try_iter()).collect();
+        gathered.extend(groups.try_iter());
         let bytes = gathered.iter().map(|group| group.bytes).sum();
-        self.with_index(|recorder, index| recorder.take(index, &mut gathered));
+        self.with_index(|recorder, index| recorder.take(index, gathered));
+        gathered.clear();
         self.progress.release_bytes(bytes);
     }
 
