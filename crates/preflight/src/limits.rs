@@ -34,7 +34,8 @@ pub(crate) fn memory_of_tree(snapshot: &SnapshotFile) -> u64 {
         Compression::None => 1,
         Compression::Gzip | Compression::Snappy => COMPRESSION_FACTOR,
     };
-    snapshot.len.saturating_mul(factor * MEMORY_FACTOR)
+    let len = snapshot.len.unwrap_or(0);
+    len.saturating_mul(factor * MEMORY_FACTOR)
 }
 
 /// Checks all limits.

@@ -222,7 +222,7 @@ fn load(path: &Path, settings: SnapshotSettings) -> Result<(Tree, Zxid), Restore
         // The upload does not contain the name of the snapshot, which would include its zxid.
         zxid: Zxid::ZERO,
         path: path.to_path_buf(),
-        len,
+        len: Some(len),
         compression: Compression::None,
     };
     let mut restore = Restore::new(settings.tree);

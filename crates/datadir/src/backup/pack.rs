@@ -238,7 +238,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let purged = SnapshotFile {
             path: dir.path().join("snapshot.5"),
-            len: 0,
+            len: Some(0),
             zxid: Zxid(5),
             compression: Compression::None,
         };

@@ -222,13 +222,13 @@ fn count_data(dirs: &DataDirs) -> Result<DataSummary, StorageError> {
     let newest = snapshots.first();
     let bytes = snapshots
         .iter()
-        .map(|file| file.len)
-        .chain(logs.iter().map(|file| file.len));
+        .filter_map(|file| file.len)
+        .chain(logs.iter().filter_map(|file| file.len));
     Ok(DataSummary {
         snapshots: snapshots.len(),
         logs: logs.len(),
         bytes: bytes.sum(),
-        newest_snapshot_bytes: newest.map_or(0, |file| file.len),
+        newest_snapshot_bytes: newest.and_then(|file| file.len).unwrap_or(0),
         memory_bytes: newest.map_or(0, limits::memory_of_tree),
         ..DataSummary::default()
     })

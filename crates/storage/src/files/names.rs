@@ -9,7 +9,6 @@
 //!
 //! Source: Util.getZxidFromName.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use proto::Zxid;
@@ -62,8 +61,10 @@ pub struct LogFile {
     pub zxid: Zxid,
     /// Path of the file.
     pub path: PathBuf,
-    /// Length in bytes, including preallocated space.
-    pub len: u64,
+    /// Length in bytes, including preallocated space. `None` if the file exists but cannot be
+    /// examined, for example a dangling link. Only a reader of the file fails. Without the file in
+    /// the list, a shorter history would seem to be complete.
+    pub len: Option<u64>,
 }
 
 /// A snapshot file found in the snapshot directory.
@@ -74,8 +75,8 @@ pub struct SnapshotFile {
     pub zxid: Zxid,
     /// Path of the file.
     pub path: PathBuf,
-    /// Length in bytes.
-    pub len: u64,
+    /// Length in bytes. `None` if the file cannot be examined, as in [`LogFile::len`].
+    pub len: Option<u64>,
     /// Compression, according to the suffix of the name.
     pub compression: Compression,
 }
@@ -98,7 +99,7 @@ impl SnapshotFile {
         Ok(Self {
             zxid: FileName::parse(name).zxid.unwrap_or_default(),
             path: path.to_path_buf(),
-            len,
+            len: Some(len),
             compression: Compression::of_name(name),
         })
     }
@@ -125,9 +126,9 @@ pub(crate) fn unfinished_name(name: &str) -> String {
 /// `log.5.fixed`). Java would replay both.
 ///
 /// # Errors
-/// If the directory cannot be listed, or if a file cannot be examined.
+/// If the directory cannot be listed.
 pub fn list_logs<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<LogFile>, StorageError> {
-    let mut found: Vec<(Zxid, bool, String, u64)> = Vec::new();
+    let mut found: Vec<(Zxid, bool, String, Option<u64>)> = Vec::new();
     for entry in disk.list(dir).map_err(io_error("list", dir))? {
         let name = FileName::parse(&entry.name);
         if entry.is_dir || name.prefix != LOG || name.suffix == "tmp" {
@@ -135,8 +136,7 @@ pub fn list_logs<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<LogFile>, StorageE
         }
         if let Some(zxid) = name.zxid {
             let is_copy = !name.suffix.is_empty();
-            let len = examined(dir, &entry.name, entry.len)?;
-            found.push((zxid, is_copy, entry.name, len));
+            found.push((zxid, is_copy, entry.name, entry.len.ok()));
         }
     }
     found.sort();
@@ -156,7 +156,7 @@ pub fn list_logs<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<LogFile>, StorageE
 /// compressed ones.
 ///
 /// # Errors
-/// If the directory cannot be listed, or if a file cannot be examined.
+/// If the directory cannot be listed.
 pub fn list_snapshots<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<SnapshotFile>, StorageError> {
     let mut found: Vec<SnapshotFile> = Vec::new();
     for entry in disk.list(dir).map_err(io_error("list", dir))? {
@@ -169,18 +169,12 @@ pub fn list_snapshots<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<SnapshotFile>
                 zxid,
                 compression: Compression::of_name(&entry.name),
                 path: dir.join(&entry.name),
-                len: examined(dir, &entry.name, entry.len)?,
+                len: entry.len.ok(),
             });
         }
     }
     found.sort_by(|a, b| b.zxid.cmp(&a.zxid).then_with(|| a.path.cmp(&b.path)));
     Ok(found)
-}
-
-/// Returns the length of a log or snapshot. A file that exists but cannot be examined is an error:
-/// without it, a shorter history would seem to be complete.
-fn examined(dir: &Path, name: &str, len: io::Result<u64>) -> Result<u64, StorageError> {
-    len.map_err(io_error("examine", &dir.join(name)))
 }
 
 #[cfg(test)]

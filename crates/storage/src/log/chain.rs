@@ -236,7 +236,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
 
     fn open_next(&mut self) -> Result<bool, StorageError> {
         while let Some(file) = self.files.pop_front() {
-            if file.len == 0 {
+            if file.len == Some(0) {
                 // A full disk or a crash during creation leaves an empty file (ZOOKEEPER-2332). If
                 // the file ever contained transactions, the check of the order finds that they are
                 // missing.

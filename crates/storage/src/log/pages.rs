@@ -144,7 +144,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
         let newest = list_snapshots(self.disk, &self.dirs.snap)?
             .into_iter()
             .next();
-        let snapshot_bytes = newest.map_or(0, |snapshot| snapshot.len);
+        let snapshot_bytes = newest.and_then(|snapshot| snapshot.len).unwrap_or(0);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -155,7 +155,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
         let bytes = files
             .iter()
             .skip_while(|file| file.zxid <= from)
-            .map(|file| file.len)
+            .filter_map(|file| file.len)
             .sum();
         if limit > 0 && bytes > limit {
             return Err(LogUnusable::TooLong { bytes, limit });

@@ -329,7 +329,7 @@ fn refuse_unexplained<D: Disk>(
     }
     let unexplained_log = list_logs(disk, &dirs.log)?
         .into_iter()
-        .find(|log| log.len > 0 && !trust_empty);
+        .find(|log| log.len != Some(0) && !trust_empty);
     // A snapshot of zxid 0 is equivalent to a new database.
     let newest = rejected.first();
     match (newest, unexplained_log) {

@@ -231,7 +231,7 @@ fn end_at<D: Disk>(
     limits: Limits,
 ) -> Result<LogCut, StorageError> {
     let mut cut = LogCut { len: 0, last: None };
-    if log.len == 0 {
+    if log.len == Some(0) {
         return Ok(cut);
     }
     let mut scanner = LogScanner::open(disk, &log.path, limits)?;

@@ -7,7 +7,7 @@ use jute::Limits;
 use super::codec::{GZIP_MAGIC, SNAPPY_MAGIC};
 use super::read::{SnapshotInfo, read_snapshot};
 use super::{Compression, END_MARK};
-use crate::disk::{Disk, read_full_at};
+use crate::disk::{Disk, DiskFile, read_full_at};
 use crate::error::{StorageError, io_error};
 use crate::files::names::{SnapshotFile, list_snapshots};
 use crate::recovery::state::Discard;
@@ -23,18 +23,19 @@ pub(crate) fn cheap_fault<D: Disk>(
     disk: &D,
     file: &SnapshotFile,
 ) -> Result<Option<String>, StorageError> {
-    if file.len < SNAPSHOT_BYTES_MIN {
-        return Ok(Some(format!("the file has only {} bytes", file.len)));
+    let opened = disk
+        .open(&file.path)
+        .map_err(io_error("open", &file.path))?;
+    let len = opened.len().map_err(io_error("read", &file.path))?;
+    if len < SNAPSHOT_BYTES_MIN {
+        return Ok(Some(format!("the file has only {len} bytes")));
     }
     let (at, wanted): (u64, &[u8]) = match file.compression {
-        Compression::None => (file.len - END_MARK.len() as u64, &END_MARK),
+        Compression::None => (len - END_MARK.len() as u64, &END_MARK),
         Compression::Gzip => (0, &GZIP_MAGIC),
         Compression::Snappy => (0, &SNAPPY_MAGIC),
     };
     let mut found = vec![0; wanted.len()];
-    let opened = disk
-        .open(&file.path)
-        .map_err(io_error("open", &file.path))?;
     read_full_at(&opened, at, &mut found).map_err(io_error("read", &file.path))?;
     Ok((found != wanted).then(|| match file.compression {
         Compression::None => "the file is cut off: the end mark is missing".to_string(),
@@ -56,7 +57,7 @@ pub fn verify_snapshot<D: Disk>(
     if let Some(reason) = cheap_fault(disk, file)? {
         return Err(StorageError::SnapshotDamaged {
             path: file.path.clone(),
-            offset: file.len,
+            offset: file.len.unwrap_or_default(),
             reason,
         });
     }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use testkit::vectors::{self, number};
 use zoarium_storage::{
     Compression, DataDirs, EmptyDirectory, Epochs, LogSettings, LogWriter, OpenOptions, RealDisk,
-    RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, remove_initialize_marker,
+    RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, purge,
+    remove_initialize_marker,
 };
 
 fn with_data(dirs: &DataDirs) {
@@ -194,6 +195,34 @@ fn a_log_that_cannot_be_examined_is_refused_with_its_name() {
     // A name that does not belong to the history has no effect.
     fs::rename(&newest, dirs.log.join("notes")).unwrap();
     assert_eq!(load().unwrap().0.last_zxid, Zxid(5));
+}
+
+/// A link to an old file may dangle for years. Neither a start nor a purge reads the file.
+#[test]
+fn files_that_are_not_needed_are_not_examined() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    with_data(&dirs);
+    for zxid in 3..=5 {
+        let disk = Arc::new(RealDisk);
+        let mut snapshot =
+            SnapshotWriter::new(disk, &dirs, Zxid(zxid), Compression::None, true).unwrap();
+        snapshot.write(&fresh_body()).unwrap();
+        snapshot.finish(SnapshotTrailer::default()).unwrap();
+    }
+    let old = ["snapshot.2", "log.0"].map(|name| dirs.log.join(name));
+    for path in &old {
+        std::os::unix::fs::symlink("unmounted/file", path).unwrap();
+    }
+    let loaded = outcome::load_dirs(&dirs, &RecoverySettings::new(testkit::LIMITS));
+    assert_eq!(loaded.unwrap().0.last_zxid, Zxid(5));
+    let removed = purge(&RealDisk, &dirs, 3, testkit::LIMITS).unwrap();
+    assert!(old.iter().all(|path| removed.contains(path)), "{removed:?}");
+    // The newest snapshot is needed.
+    std::os::unix::fs::symlink("unmounted/file", dirs.snap.join("snapshot.6")).unwrap();
+    let refused = outcome::load_dirs(&dirs, &RecoverySettings::new(testkit::LIMITS));
+    let error = refused.map(drop).unwrap_err();
+    assert_eq!((error.exit_code(), error.is_damage()), (1, false));
 }
 
 #[test]
