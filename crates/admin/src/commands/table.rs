@@ -154,13 +154,9 @@ fn for_the_host(
     task: Task,
 ) -> Command {
     Command {
-        name,
-        aliases,
         method,
-        needs_server: true,
         access: Access::Administrator,
-        is_listed: true,
-        task,
+        ..Command::of(name, aliases, task)
     }
 }
 

@@ -6,7 +6,7 @@ use config::{ClientAuth, Config, SaslAcceptor};
 use metrics::view::AdminView;
 use proto::Id;
 use tokio::io::DuplexStream;
-use tree::auth::is_authenticated;
+use tree::auth::{host_address, is_authenticated};
 
 use super::api::Caller;
 use super::visits::Login;
@@ -103,7 +103,13 @@ impl Member<'_> {
             return Ok(());
         }
         reachable(self.config, caller).map_err(Refused::Unreachable)?;
-        let is_known = is_authenticated(self.config.auth.enforced_schemes.as_deref(), proved);
+        // Each client connection has this identity without a login.
+        let ip = Id {
+            scheme: "ip".into(),
+            id: host_address(caller.peer.ip()).into(),
+        };
+        let held = [proved, &[ip]].concat();
+        let is_known = is_authenticated(self.config.auth.enforced_schemes.as_deref(), &held);
         is_known.then_some(()).ok_or(Refused::NotAuthenticated)
     }
 }

@@ -277,16 +277,19 @@ fn callers_that_cannot_be_clients_read_nothing() {
         assert_eq!(answer.status, status, "{}", answer.text());
     }
     drop(site);
-    let enforced = [
-        ("enforce.auth.enabled", "true"),
-        ("enforce.auth.schemes", "digest"),
-    ];
-    let Some(site) = Site::start(&enforced) else {
-        return;
-    };
-    for (headers, status) in [(&[][..], 401), (&[(AUTH, "digest ann:pw")], 200)] {
-        let answer = send(site.port, "GET", "/commands/search?text=x", headers, None);
-        assert_eq!(answer.status, status, "{}", answer.text());
+    // Each client connection has an identity of the scheme `ip`.
+    for (schemes, without_login) in [("digest", 401), ("ip", 200)] {
+        let enforced = [
+            ("enforce.auth.enabled", "true"),
+            ("enforce.auth.schemes", schemes),
+        ];
+        let Some(site) = Site::start(&enforced) else {
+            return;
+        };
+        for (headers, status) in [(&[][..], without_login), (&[(AUTH, "digest ann:pw")], 200)] {
+            let answer = send(site.port, "GET", "/commands/search?text=x", headers, None);
+            assert_eq!(answer.status, status, "{schemes}: {}", answer.text());
+        }
     }
 }
 
