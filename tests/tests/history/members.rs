@@ -205,6 +205,39 @@ fn members_answer_as_the_plain_list_after_trunc_snap_and_fail_over() {
     println!("{} changes", writing.plain.changes.len());
 }
 
+/// The snapshot of an idle leader is named after the begin of its epoch, which the log never
+/// contains.
+#[test]
+fn a_snapshot_of_an_idle_leader_leaves_no_hole() {
+    let Some(mut writing) = Writing::begin() else {
+        return;
+    };
+    writing.write(1, PART);
+    let first = writing.ensemble.wait_until_all_serve();
+    let others = writing.others(first);
+    writing.ensemble.member_mut(first).kill();
+    let leader = writing.ensemble.wait_until_these_serve(&others);
+    let host = writing.ensemble.member(leader).client_address().ip();
+    let request = HttpRequest {
+        method: "GET",
+        target: "/commands/snapshot?streaming=false",
+        headers: &[("Authorization", SUPER)],
+        body: None,
+    };
+    let answer = request.send_to(SocketAddr::new(host, ADMIN_PORT));
+    assert_eq!(answer.expect("an answer").status, 200);
+    let files = writing.ensemble.member(leader).data_dir().join("version-2");
+    let names = std::fs::read_dir(files).expect("a directory");
+    let mut names = names.flatten().map(|file| file.file_name());
+    let is_begin = |name: &str| name.starts_with("snapshot.") && name.ends_with("00000000");
+    assert!(names.any(|name| name.to_str().is_some_and(is_begin)));
+    writing.write(leader, PART);
+    writing.ensemble.start(first);
+    writing.ensemble.wait_until_all_serve();
+    let holes = writing.compare(1);
+    assert!(holes.iter().all(Vec::is_empty), "{holes:?}");
+}
+
 /// Data of the secret changes, and its form in an answer.
 const SECRET: &str = "vault-secret";
 const SECRET_SHOWN: &str = "dmF1bHQtc2VjcmV0";
