@@ -282,10 +282,10 @@ impl StorageError {
     /// missing. A leader's copy can then replace them. The error message contains the file and the
     /// position.
     ///
-    /// Returns `false` if there is no snapshot, which may be caused by a wrong `dataDir`, or no usable
-    /// snapshot although the operator accepts logs without snapshots. Also returns `false` for a
-    /// record that has a correct checksum but cannot be decoded, because another release may have
-    /// written it. Moving the files aside would not help in any of these cases.
+    /// Returns `false` if there is no snapshot, which may be caused by a wrong `dataDir`, or no
+    /// usable snapshot although the operator accepts logs without snapshots. Also returns `false`
+    /// for a record that has a correct checksum but cannot be decoded, because another release may
+    /// have written it. Moving the files aside would not help in any of these cases.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::LogDamaged { damage, .. } => !matches!(damage, Damage::Undecodable { .. }),

@@ -235,9 +235,9 @@ impl LogLock {
 }
 
 /// Locks the data directory of a log. The lock must be held before the log is read for a copy that
-/// replaces it. Servers only use logs in `version-2`, with their lock next to it. A link may lead to
-/// that directory, or from it to the directory of the log, so both the path itself and its target
-/// count. If neither contains `version-2`, nothing is locked ([`LogLock::is_held`]).
+/// replaces it. Servers only use logs in `version-2`, with their lock next to it. A link may lead
+/// to that directory, or from it to the directory of the log, so both the path itself and its
+/// target count. If neither contains `version-2`, nothing is locked ([`LogLock::is_held`]).
 ///
 /// # Errors
 /// If a server or another tool uses the directory, or if the directory or the lock file cannot be

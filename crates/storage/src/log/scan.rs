@@ -20,8 +20,8 @@ const READ_BYTES: usize = 1 << 20;
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// Returns the limits for existing data, in files and in a leader's packets: at least
-/// [`RECORD_BYTES_MAX`]. Otherwise a lower `jute.maxbuffer` would make intact data look damaged, and
-/// a member could never receive it from its leader.
+/// [`RECORD_BYTES_MAX`]. Otherwise a lower `jute.maxbuffer` would make intact data look damaged,
+/// and a member could never receive it from its leader.
 pub fn limits_of_existing(limits: Limits) -> Limits {
     Limits {
         field_bytes_max: limits.field_bytes_max.max(RECORD_BYTES_MAX),

@@ -349,8 +349,8 @@ fn refuse_unexplained<D: Disk>(
     }
 }
 
-/// Returns whether the logs begin with the history, so that snapshots that are cut are not needed if
-/// the logs reach them ([`refuse_lost`]).
+/// Returns whether the logs begin with the history, so that snapshots that are cut are not needed
+/// if the logs reach them ([`refuse_lost`]).
 ///
 /// Java writes its first snapshot without a sync, so a power failure may cut this snapshot on all
 /// members. Purged logs must not be missing. The first transaction is therefore the first one of a

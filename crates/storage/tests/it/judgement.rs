@@ -328,8 +328,8 @@ fn trust_in_complete_logs_covers_a_first_snapshot_that_is_cut() {
     }
 }
 
-/// The log reaches the snapshot, but the znodes of purged epochs are only in the snapshot. The files
-/// are not moved aside: the logs may be complete, and all members may be in the same state.
+/// The log reaches the snapshot, but the znodes of purged epochs are only in the snapshot. The
+/// files are not moved aside: the logs may be complete, and all members may be in the same state.
 #[test]
 fn trust_in_complete_logs_does_not_cover_a_history_that_may_be_purged() {
     let assert_refused = |server: &Server| {
