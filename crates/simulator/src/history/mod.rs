@@ -406,6 +406,13 @@ impl History {
             .sum()
     }
 
+    /// Returns the entries after `from` and up to `upto`.
+    fn between(&self, from: Zxid, upto: Zxid) -> &[Entry] {
+        let begin = self.entries.partition_point(|entry| entry.zxid <= from);
+        let end = self.entries.partition_point(|entry| entry.zxid <= upto);
+        &self.entries[begin..end.max(begin)]
+    }
+
     /// Returns the zxid of the first deletion of a znode after `from` and up to `upto`, if any.
     pub(crate) fn end_between(&self, path: &str, from: Zxid, upto: Zxid) -> Option<Zxid> {
         let states = &self.nodes.get(path)?.states;

@@ -5,7 +5,7 @@ use proto::{Sid, Zxid};
 
 use super::Counts;
 use super::store::{Era, Recorded};
-use crate::history::{Entry, History};
+use crate::history::History;
 use crate::invariants::CheckResult;
 
 /// Checks that each era has exactly the transactions after its snapshot, that the snapshot matches
@@ -21,7 +21,7 @@ pub(super) fn judge(sid: Sid, recorded: &Recorded, committed: &History) -> Resul
             ));
         }
         if number > 0 {
-            counts.missed += between(committed, head, begin).len();
+            counts.missed += committed.between(head, begin).len();
         }
         is_complete(sid, era, committed)?;
         is_the_tree(era, committed)?;
@@ -31,16 +31,8 @@ pub(super) fn judge(sid: Sid, recorded: &Recorded, committed: &History) -> Resul
     Ok(counts)
 }
 
-/// Returns the entries after `from` and up to `upto`.
-pub(super) fn between(committed: &History, from: Zxid, upto: Zxid) -> &[Entry] {
-    let entries = &committed.entries;
-    let begin = entries.partition_point(|entry| entry.zxid <= from);
-    let end = entries.partition_point(|entry| entry.zxid <= upto);
-    &entries[begin..end.max(begin)]
-}
-
 fn is_complete(sid: Sid, era: &Era, committed: &History) -> CheckResult {
-    let wanted = between(committed, era.at.zxid, era.last());
+    let wanted = committed.between(era.at.zxid, era.last());
     let mut found = era.txns.iter();
     for entry in wanted {
         match found.next() {

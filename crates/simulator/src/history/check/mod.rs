@@ -24,7 +24,6 @@ use testkit::{Random, SimDisk};
 
 use crate::history::History;
 use crate::invariants::CheckResult;
-use judge::between;
 use store::{Memory, Recorded};
 
 /// Name of this check in violations.
@@ -241,7 +240,7 @@ impl Member {
         let head = self.open.as_ref().map(Recorded::last);
         // Transactions that arrived in the leader's snapshot at the very end were never reported as
         // committed.
-        let is_last = |head| head <= applied && between(committed, head, applied).is_empty();
+        let is_last = |head| head <= applied && committed.between(head, applied).is_empty();
         if applied < committed.end() || head.is_some_and(is_last) {
             Ok(())
         } else {
