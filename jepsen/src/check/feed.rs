@@ -105,8 +105,8 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     Ok(gathered.verdict())
 }
 
-/// Returns whether the client has replaced this feed, because it was told that changes are lost to
-/// it. Such a feed ends with its last change.
+/// Returns whether the client has replaced this feed after a report of missing changes. Such
+/// a feed ends with its last change.
 fn is_replaced(name: &str, feeds: &BTreeMap<&str, Feed<'_>>) -> bool {
     let next = name.rsplit_once('-').and_then(|(client, number)| {
         let number = number.parse::<u64>().ok()?;

@@ -162,8 +162,8 @@ pub struct LoadedTree {
     pub log_whole_from: Zxid,
     /// Whether a snapshot was loaded. If this member was
     /// [untrusted](crate::MemberStart::is_trusted), only its leader's snapshot can have been
-    /// loaded, after that snapshot had durably replaced the member's files. Logs
-    /// alone may lack what precedes them.
+    /// loaded, after that snapshot had durably replaced the member's files. Logs alone may lack
+    /// what precedes them.
     pub has_snapshot: bool,
 }
 

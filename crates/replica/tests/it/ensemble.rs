@@ -51,7 +51,7 @@ impl Server {
         self.join()
     }
 
-    /// Makes server 1, which has no vote, follow server 3, which already leads server 2.
+    /// Makes server 1, which may not vote, follow server 3, which already leads server 2.
     pub(crate) fn follow_3_without_vote(&mut self, zxid: Zxid, epoch: i64) -> u64 {
         for (sid, state) in [(2, PeerState::Following), (3, PeerState::Leading)] {
             let vote = vote(3, zxid, 1, epoch);

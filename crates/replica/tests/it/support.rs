@@ -175,7 +175,7 @@ impl Server {
         Self::member_that_votes(config, commit_log_count, true)
     }
 
-    /// Creates a member whose data was set aside, so it has no vote.
+    /// Creates a member that may not vote, because its data was set aside.
     pub(crate) fn member_without_vote(my_id: i64) -> Self {
         Self::member_that_votes(&config(my_id, THREE), 1, false)
     }

@@ -354,8 +354,8 @@ fn refuse_unexplained<D: Disk>(
 ///
 /// Java writes its first snapshot without a sync, so a power failure may cut this snapshot on all
 /// members. Purged logs must not be missing. The first transaction is therefore the first one of a
-/// standalone server or of an ensemble. If the logs before an ensemble's first epoch were purged,
-/// there are at least as many snapshots as a purge keeps.
+/// standalone server or of an ensemble. A purge of the logs before an ensemble's first epoch leaves
+/// at least [`RETAIN_MIN`] snapshots.
 fn contain_whole_history<D: Disk>(
     disk: &D,
     dirs: &DataDirs,

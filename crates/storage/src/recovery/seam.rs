@@ -23,7 +23,7 @@
 //! of the epoch. Everything up to this zxid is committed and in the leader's log, so the log
 //! continues across it. The file `version-2/zoarium.epochs` has the same format and contains these
 //! zxids, newest first. It is written before the snapshot receives its name. Without the file, such
-//! a snapshot counts as a leader's snapshot.
+//! a snapshot is treated as a leader's snapshot.
 
 use std::path::Path;
 
@@ -97,8 +97,8 @@ fn note<D: Disk>(
 }
 
 /// Removes the seams and begins of epochs after `end`, the end of the database, because their
-/// snapshots were never completed or the log was truncated. A corrupted file of seams is replaced
-/// by a seam at `end`.
+/// snapshots were never completed or the log was truncated. If the file of seams is corrupted,
+/// its new content is a seam at `end`.
 ///
 /// # Errors
 /// If the file cannot be read or written.
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(begins(), [10, 9, 8, 7, 6, 5, 4, 3].map(Zxid));
         forget_seams_after(&RealDisk, &dirs, Zxid(4)).unwrap();
         assert_eq!(begins(), [4, 3].map(Zxid));
-        // The same epoch can have several snapshots.
+        // A leader can write several snapshots at the begin of its epoch.
         note(4);
         assert_eq!(begins(), [4, 3].map(Zxid));
         std::fs::write(dirs.snap.join(EPOCHS), b"4").unwrap();

@@ -197,7 +197,7 @@ fn a_log_that_cannot_be_examined_is_refused_with_its_name() {
     assert_eq!(load().unwrap().0.last_zxid, Zxid(5));
 }
 
-/// A link to an old file may dangle for years. Neither a start nor a purge reads the file.
+/// A link to an old file may dangle for years. Starts and purges do not read the file.
 #[test]
 fn files_that_are_not_needed_are_not_examined() {
     let dir = tempfile::tempdir().unwrap();
