@@ -104,11 +104,6 @@ impl Admin {
                 self.look_at_sessions(page, whole_ids, activity.begin())
                     .await
             }
-            Outcome::Command(command @ ("figures" | "history/origins"), call, login)
-                if call.parameter("member").is_some() =>
-            {
-                self.ask_member(command, &call, login).await
-            }
             Outcome::Command(command, call, login) => {
                 let at_work = activity.begin();
                 let answering = self.ask_command(command, call, at_work, login, &visitor);
@@ -122,8 +117,9 @@ impl Admin {
         respond(secured(answer))
     }
 
-    /// Queries another member for a visitor. The answer contains the figures that the member keeps,
-    /// or the clients of changes, which are known only to the members that serve these clients.
+    /// Queries another member for a visitor that this member has admitted. The other member does
+    /// not know the visitor's address. The answer contains the figures that the member keeps, or
+    /// the clients of changes, which are known only to the members that serve these clients.
     async fn ask_member(&self, command: &'static str, call: &Call, login: Option<Login>) -> Answer {
         let refused = |status, text: &str| Answer::json(status, &Object::new().with("error", text));
         let named = call.parameter("member");
@@ -204,14 +200,17 @@ impl Admin {
         let Some(served) = self.served.get() else {
             return respond(Answer::status(StatusCode::SERVICE_UNAVAILABLE));
         };
-        if let Some(login) = login {
-            call.identities = identities(&*served.view, &login, visitor);
+        if let Some(login) = &login {
+            call.identities = identities(&*served.view, login, visitor);
         }
         let access = self.commands.find(command).map(|found| found.access);
         if access == Some(Access::Reader)
             && let Err(refused) = self.member().check_reader(&call.identities, visitor)
         {
             return respond(refused.answer(command));
+        }
+        if matches!(command, "figures" | "history/origins") && call.parameter("member").is_some() {
+            return respond(self.ask_member(command, &call, login).await);
         }
         #[cfg(feature = "history")]
         if command == super::history::FEED {

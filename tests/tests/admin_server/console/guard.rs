@@ -266,6 +266,9 @@ fn callers_that_cannot_be_clients_read_nothing() {
             assert_eq!(refused.status, 403, "{area} {what}: {}", refused.text());
             assert!(refused.text().contains("clientPortAddress"));
         }
+        // Another member, which a console may query, would judge this member's address.
+        let elsewhere = get("/console/history/origins?member=2&zxid=0x1", &far);
+        assert_eq!(elsewhere.status, 403, "{}", elsewhere.text());
         // These commands do not read znodes.
         let clients = get(&format!("/{area}/clients"), &far);
         assert_eq!(clients.status, 200, "{area}: {}", clients.text());
