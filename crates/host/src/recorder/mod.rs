@@ -54,6 +54,9 @@ pub struct Recorder<D> {
     awaited: Option<Zxid>,
     /// Part of the log that is being read; `None` after its end.
     part: Option<LogPart>,
+    /// Last recorded transaction, and the zxid up to which the log contains no transaction after
+    /// it. At the begin of an epoch, an idle leader would otherwise read the log again and again.
+    no_more: Option<(Zxid, Zxid)>,
     is_behind: bool,
 }
 
@@ -82,6 +85,7 @@ impl<D: Disk> Recorder<D> {
             limits,
             awaited: None,
             part: None,
+            no_more: None,
             is_behind: false,
         }
     }
@@ -151,7 +155,7 @@ impl<D: Disk> Recorder<D> {
         let Some(upto) = self.readable(committed, end) else {
             return Ok(());
         };
-        while history.head() < upto {
+        while history.head() < upto && self.no_more != Some((history.head(), upto)) {
             let caught = match self.read(history, upto) {
                 // Another attempt would not help, so the unreadable part is treated as a gap.
                 Err(FillError::Storage(error)) if error.is_damage() => {
@@ -234,12 +238,16 @@ impl<D: Disk> Recorder<D> {
         let mut catching_up = CatchUp::new(history, part.upto, has_snapshot);
         let mut txns = read_txns_from(disk, dirs, head, self.limits)?;
         for _ in 0..TURN {
-            let Some(txn) = txns.next() else {
-                return Ok(LogReading::Up);
+            let taken = match txns.next() {
+                None => CatchUpResult::End,
+                Some(txn) => catching_up.take(history, &txn?.record)?,
             };
-            match catching_up.take(history, &txn?.record)? {
+            match taken {
                 CatchUpResult::More => {}
-                CatchUpResult::End => return Ok(LogReading::Up),
+                CatchUpResult::End => {
+                    self.no_more = Some((history.head(), part.upto));
+                    return Ok(LogReading::Up);
+                }
                 CatchUpResult::Gap => return Ok(LogReading::Gap),
             }
         }

@@ -223,9 +223,12 @@ fn a_leaders_own_snapshot_from_the_begin_of_its_epoch_is_no_gap() {
     let mut history = Zxids {
         eras: vec![(3, vec![4])],
     };
-    // The server restarts before the first transaction of the epoch.
+    // The server restarts before the first transaction of the epoch. It is idle for a long time.
     site.catch_up(&mut history, EPOCH_2);
     assert_eq!(history.eras, [(3, vec![4, 5])]);
+    let read = site.disk.read_bytes();
+    site.catch_up(&mut history, EPOCH_2);
+    assert_eq!(site.disk.read_bytes(), read, "the log was read again");
     let next = EPOCH_2 + 1;
     site.log(&[next]);
     site.catch_up(&mut history, next);
