@@ -1,7 +1,11 @@
 //! Monotonic clock for timeouts, and wall clock for timestamps.
+//!
+//! The monotonic clock is the clock of tokio's timers, which tests can stop.
 
 use std::sync::LazyLock;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::time::Instant;
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 

@@ -3,11 +3,12 @@
 
 use std::io;
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use admission::{Budgets, Cost, Share};
 use host::SharedConnection as _;
 use proto::OpCode;
+use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::connection::socket::{Socket, Stream, fill, flush, give_back_during};

@@ -10,13 +10,14 @@
 
 use std::io;
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use admission::{Ledger, Permits, RequestThrottle};
 use host::SharedConnection as _;
 use metrics::Metrics;
 use metrics::audit::AuditLog;
 use proto::OpCode;
+use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::connection::socket::{
