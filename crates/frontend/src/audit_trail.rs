@@ -46,6 +46,11 @@ impl AuditTrail {
         }
     }
 
+    /// Returns whether no requests are in progress.
+    pub fn is_empty(&self) -> bool {
+        self.audited.is_empty()
+    }
+
     /// Records requests of one client that are about to be ordered or forwarded.
     pub fn note_requests(&mut self, ip: IpAddr, requests: &[ClientRequest]) {
         for request in requests {

@@ -48,6 +48,11 @@ impl WaitingClients {
         }
     }
 
+    /// Returns whether no clients are registered.
+    pub fn is_empty(&self) -> bool {
+        self.clients.is_empty()
+    }
+
     /// Registers a connection that is about to wait for the results of these requests.
     pub fn note(&mut self, connection: &Arc<Connection>, requests: &[ClientRequest]) {
         let client = self.clients.entry(connection.ticket());

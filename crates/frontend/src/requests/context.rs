@@ -31,6 +31,11 @@ impl ConnectionContext {
         self.requests.ledger.large_replies.take(bytes).await
     }
 
+    /// Returns the number of free permits for slow reads.
+    pub fn free_slow_reads(&self) -> usize {
+        self.requests.slow_reads.available_permits()
+    }
+
     /// Records a failed login that did not come from a client. Java does not count these logins.
     pub fn note_failed_login(&self, peer: SocketAddr) {
         failures::note_failed_login(&self.requests.ledger.failures, peer);

@@ -62,6 +62,11 @@ impl LiveView {
         self.closed_usage.get()
     }
 
+    /// Returns the limits on the resources of clients, and the resources that they use.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
     /// Returns the slow requests.
     pub fn slow_requests(&self) -> &SlowRequests {
         &self.slow
