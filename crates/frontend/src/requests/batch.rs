@@ -111,7 +111,7 @@ pub(crate) fn long_frame_bytes(input: &BytesMut, limit: usize) -> Option<usize> 
 }
 
 /// Decodes complete frames of the socket's input: at most one batch, at most `frames_max`, and only
-/// frames for which memory can be reserved. `room` may already contain the reservation for the
+/// frames for which memory can be reserved. Memory is not reserved behind a read. `room` may already contain the reservation for the
 /// first frame. Bytes after a fault are dropped, because nothing tells where the next frame begins.
 /// Each call therefore removes bytes from the input, unless it returns an empty batch.
 pub(crate) fn decode_batch<S>(
@@ -142,6 +142,11 @@ pub(crate) fn decode_batch<S>(
         };
         let mut room = room.take();
         if LargeRequests::needs_reservation(len) && room.is_none() {
+            let has_reads = batch.writes < batch.requests.len();
+            if has_reads {
+                // The client may not read their replies, and would keep the memory.
+                break;
+            }
             room = large_requests.room.take_now(len);
             if room.is_none() {
                 batch.waits_for_room = Some(len);

@@ -134,12 +134,21 @@ async fn a_long_reply_does_not_wait_for_the_permits_of_later_requests() {
     begin_reply(&mut theirs).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_batch_holds_no_memory_of_large_requests_behind_its_reads() {
+    let context = context("");
+    let (_, mut unread) = serve(&context, [Request::Read(get("/long")), set_data(14 << 10)]);
+    begin_reply(&mut unread).await;
+    let room = &context.requests.ledger.large_requests.room;
+    assert_eq!(room.free(), LARGE_REQUESTS_BYTES);
+}
+
 /// Both clients do not read, and only the first one holds memory that the third one needs.
 #[tokio::test(start_paused = true)]
 async fn memory_of_large_requests_is_reclaimed_from_a_batch_behind_an_unread_reply() {
     let context = context("");
-    let sent = [Request::Read(get("/long")), set_data(14 << 10)];
-    let (holder, mut unread) = serve(&context, sent);
+    let (holder, mut unread) = serve(&context, [set_data(14 << 10)]);
+    defer(&context, &holder, vec![get("/long")]);
     begin_reply(&mut unread).await;
     let (other, mut unread) = serve(&context, [Request::Read(get("/long"))]);
     begin_reply(&mut unread).await;
