@@ -95,7 +95,7 @@ pub(crate) async fn first_frame<S: Stream>(
 pub(crate) async fn connect(
     context: &RequestContext,
     connection: &Arc<Connection>,
-    request: &ConnectRequest,
+    request: ConnectRequest,
 ) -> bool {
     let RequestContext {
         settings,
@@ -110,7 +110,7 @@ pub(crate) async fn connect(
     connection.stats.packets_received(1);
     metrics.connection_request_count.inc();
     let rules = settings.handshake_rules(registry.service());
-    let kind = match rules.kind(request) {
+    let kind = match rules.kind(&request) {
         Ok(kind) => kind,
         Err(refusal) => return reject(metrics, connection, &refusal),
     };
@@ -118,7 +118,9 @@ pub(crate) async fn connect(
         log_limiter::limited!(warn, peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
         return false;
     }
-    let judged = judge_handshake(&rules, request, &answers.state, registry, &**connection);
+    let judged = judge_handshake(&rules, &request, &answers.state, registry, &**connection);
+    // The password keeps the memory of the whole frame.
+    drop(request);
     let handshake = match judged {
         Ok(handshake) => handshake,
         Err(refusal) => return reject(metrics, connection, &refusal),

@@ -89,7 +89,7 @@ async fn serve<S: Stream>(
             return words::answer(words, connections, connection, socket, word).await;
         }
         handshake::FirstFrame::Connect(request) => {
-            if !handshake::connect(context, connection, &request).await {
+            if !handshake::connect(context, connection, request).await {
                 return flush_and_end(ledger, connections, connection, socket).await;
             }
         }
