@@ -48,6 +48,10 @@ impl Outgoing {
         self.frames.is_empty() && self.long_events.is_empty()
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.frames.len() + bytes_of(&self.long_events)
+    }
+
     pub(crate) async fn write_to(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         let mut written = 0;
         for (place, event) in &self.long_events {

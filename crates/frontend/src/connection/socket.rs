@@ -11,7 +11,7 @@ use admission::{Ledger, MemoryBudget, MemoryReservation};
 use bytes::BytesMut;
 use host::SharedConnection as _;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::Connection;
 use crate::limits;
@@ -24,9 +24,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 pub(crate) struct Socket<S> {
     pub(crate) stream: S,
     pub(crate) input: BytesMut,
-    /// Memory reservation for the first frame of the input if that frame is long, and the time of
-    /// the reservation.
-    pub(crate) frame_reservation: Option<(MemoryReservation, tokio::time::Instant)>,
+    /// Memory reservation for the first frame of the input if that frame is long, and the time for
+    /// which the task has waited for the rest of the frame.
+    pub(crate) frame_reservation: Option<(MemoryReservation, Duration)>,
     /// Memory that the decoded requests hold until they are handled.
     pub(crate) batch_memory: HeldMemory,
 }
@@ -52,21 +52,22 @@ impl<S> Socket<S> {
     /// Stores the memory reservation for a frame of `bytes`.
     pub(crate) fn set_reservation(&mut self, reservation: MemoryReservation, bytes: usize) {
         self.input.reserve(bytes.saturating_sub(self.input.len()));
-        self.frame_reservation = Some((reservation, tokio::time::Instant::now()));
+        self.frame_reservation = Some((reservation, Duration::ZERO));
     }
 
-    /// Returns the number of bytes reserved for the incoming frame, and the time since which the
-    /// client could send the frame. This time begins again if the task does not read (`is_read` is
-    /// false).
-    pub(crate) fn frame_reserved_since(
-        &mut self,
-        is_read: bool,
-    ) -> Option<(usize, tokio::time::Instant)> {
-        let (reservation, since) = self.frame_reservation.as_mut()?;
-        if !is_read {
-            *since = tokio::time::Instant::now();
+    /// Returns the number of bytes reserved for the incoming frame, and the time for which the task
+    /// has waited for the frame.
+    pub(crate) fn awaited_frame(&self) -> Option<(usize, Duration)> {
+        let (reservation, waited) = self.frame_reservation.as_ref()?;
+        Some((reservation.bytes, *waited))
+    }
+
+    /// Adds time for which the task has waited for the incoming frame. Other time does not count,
+    /// because the client cannot send while the task does not read.
+    pub(crate) fn add_time_of_frame(&mut self, time: Duration) {
+        if let Some((_, waited)) = &mut self.frame_reservation {
+            *waited += time;
         }
-        Some((reservation.bytes, *since))
     }
 }
 
@@ -74,11 +75,11 @@ impl<S> Socket<S> {
 /// immediately without a reservation.
 pub(crate) async fn wait_until_reclaimed(
     ledger: &Ledger,
-    frame_reservation: Option<(usize, tokio::time::Instant)>,
+    awaited_frame: Option<(usize, Duration)>,
 ) {
-    if let Some((bytes, since)) = frame_reservation {
+    if let Some((bytes, waited)) = awaited_frame {
         let frames = &ledger.large_frames;
-        frames.needed_by_others(bytes, since.elapsed(), sleep).await;
+        frames.needed_by_others(bytes, waited, sleep).await;
     }
 }
 
@@ -113,6 +114,7 @@ pub(crate) async fn flush<S: Stream>(
             large_frames: socket.batch_memory.large_frames || socket.frame_reservation.is_some(),
             ..socket.batch_memory
         };
+        let bytes = outgoing.bytes();
         let write = async {
             outgoing.write_to(&mut socket.stream).await?;
             // TLS buffers the bytes that the socket did not accept. TCP does not need a flush.
@@ -123,7 +125,7 @@ pub(crate) async fn flush<S: Stream>(
             written = write => written?,
             () = closed(connection) => return Ok(ControlFlow::Break(())),
             // The future is boxed, and created only if needed.
-            () = async { Box::pin(wait_until_blocking_others(ledger, connection, held)).await } => {
+            () = async { Box::pin(wait_until_blocking_others(ledger, connection, held, bytes)).await } => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies and has sent more long requests while other clients wait for memory, closing connection");
                 connection.close();
                 return Ok(ControlFlow::Break(()));
@@ -218,22 +220,28 @@ pub(crate) async fn run_while_flushing<S: Stream, T>(
     }
 }
 
-/// Resolves when the client has not read for a long time and the connection holds memory for long
-/// requests that others need. `held` is the memory of the requests that are not queued.
-async fn wait_until_blocking_others(ledger: &Ledger, connection: &Connection, held: HeldMemory) {
+/// Resolves when the client has been reading `bytes` for too long, and the connection holds memory
+/// for long requests that others need. `held` is the memory of the requests that are not queued.
+async fn wait_until_blocking_others(
+    ledger: &Ledger,
+    connection: &Connection,
+    held: HeldMemory,
+    bytes: usize,
+) {
     let holds_frames = || held.large_frames || connection.lock().has_frame_reservation();
+    let holds_requests = || held.large_requests;
     tokio::select! {
-        () = wait_until_blocking(&ledger.large_frames, holds_frames) => {}
-        () = wait_until_blocking(&ledger.large_requests.room, || held.large_requests) => {}
+        () = wait_until_blocking(&ledger.large_frames, holds_frames, bytes) => {}
+        () = wait_until_blocking(&ledger.large_requests.room, holds_requests, bytes) => {}
     }
 }
 
-/// Resolves when others have needed memory of the budget for a long time, and `holds` states that
-/// the connection holds some.
-async fn wait_until_blocking(budget: &MemoryBudget, holds: impl Fn() -> bool) {
-    let begun = tokio::time::Instant::now();
+/// Resolves when others have needed memory of the budget for too long while a client reads `bytes`,
+/// and `holds` states that the connection holds some.
+async fn wait_until_blocking(budget: &MemoryBudget, holds: impl Fn() -> bool, bytes: usize) {
+    let begun = Instant::now();
     loop {
-        budget.needed_by_others(0, begun.elapsed(), sleep).await;
+        budget.needed_by_others(bytes, begun.elapsed(), sleep).await;
         if holds() {
             return;
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use admission::Ledger;
 use bytes::BytesMut;
 use host::SharedConnection as _;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::clock;
 use crate::connection::Connection;
@@ -138,7 +138,8 @@ async fn requests<S: Stream>(
         if may_read && !reserve_frame(context, connection, socket).await? {
             return Ok(());
         }
-        let frame_reservation = socket.frame_reserved_since(may_read);
+        let awaited = socket.awaited_frame().filter(|_| may_read);
+        let begun = awaited.map(|_| Instant::now());
         tokio::select! {
             biased;
             () = connection.wait_for_wake() => {}
@@ -146,11 +147,14 @@ async fn requests<S: Stream>(
                 context.metrics.connection_drop_count.inc();
                 return Ok(());
             },
-            () = async { Box::pin(wait_until_reclaimed(ledger, frame_reservation)).await }, if may_read && frame_reservation.is_some() => {
-                let bytes = frame_reservation.map_or(0, |(bytes, _)| bytes);
+            () = async { Box::pin(wait_until_reclaimed(ledger, awaited)).await }, if awaited.is_some() => {
+                let bytes = awaited.map_or(0, |(bytes, _)| bytes);
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client sends a long request too slowly while other clients wait for memory, closing connection");
                 return Ok(());
             }
+        }
+        if let Some(begun) = begun {
+            socket.add_time_of_frame(begun.elapsed());
         }
         if connection.is_closed() {
             return Ok(());

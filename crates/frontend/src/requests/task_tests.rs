@@ -3,14 +3,16 @@
 
 use std::time::Duration;
 
-use admission::limits::{LARGE_FRAMES_BYTES, LARGE_REPLIES_BYTES, LARGE_REQUESTS_BYTES};
+use admission::limits::{
+    LARGE_FRAMES_BYTES, LARGE_REPLIES_BYTES, LARGE_REQUESTS_BYTES, MEMORY_PATIENCE,
+};
 use bytes::BufMut as _;
 use host::answer_handshake;
 use proto::SessionId;
 use proto::request::{PathRequest, ReadRequest, Request, SetDataRequest, WriteRequest};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::task::yield_now;
-use tokio::time::timeout;
+use tokio::time::{advance, timeout};
 
 use super::*;
 use crate::connection::outgoing::EventFrame;
@@ -158,23 +160,64 @@ async fn memory_of_large_requests_is_reclaimed_from_a_batch_behind_an_unread_rep
     assert!(holder.is_closed() && !other.is_closed());
 }
 
+/// Sends the begin of a long frame, and returns after memory was reserved for it.
+async fn begin_long_frame(context: &ConnectionContext, theirs: &mut DuplexStream) {
+    theirs.write_u32(1 << 19).await.unwrap();
+    let frames = &context.requests.ledger.large_frames;
+    until(|| frames.free() < LARGE_FRAMES_BYTES).await;
+}
+
+/// Lets other tasks run until this holds. The bound makes a test fail instead of hanging.
+async fn until(is_met: impl Fn() -> bool) {
+    for _ in 0..10_000 {
+        if is_met() {
+            return;
+        }
+        yield_now().await;
+    }
+    panic!("the tasks do something else");
+}
+
 #[tokio::test(start_paused = true)]
 async fn memory_of_a_partial_frame_is_reclaimed_while_an_event_is_unread() {
     let context = context("");
     let (connection, mut theirs) = serve(&context, []);
-    theirs.write_u32(1 << 19).await.unwrap();
-    let frames = &context.requests.ledger.large_frames;
-    // The bound makes the test fail instead of hanging.
-    for _ in 0..10_000 {
-        if frames.free() < LARGE_FRAMES_BYTES {
-            break;
-        }
-        yield_now().await;
-    }
-    assert!(frames.free() < LARGE_FRAMES_BYTES, "no reservation");
+    begin_long_frame(&context, &mut theirs).await;
     connection.push_event(EventFrame::Short(&[7; 64]));
     connection.wake();
     begin_reply(&mut theirs).await;
+    let frames = &context.requests.ledger.large_frames;
     let taken = timeout(STALLED, frames.take(LARGE_FRAMES_BYTES)).await;
     taken.expect("memory");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_has_more_time_to_read_longer_output() {
+    let context = context("");
+    let (connection, mut theirs) = serve(&context, []);
+    begin_long_frame(&context, &mut theirs).await;
+    let event = vec![7; 3 << 20];
+    connection.push_event(EventFrame::Long(event.clone().into()));
+    connection.wake();
+    theirs.read_u8().await.unwrap();
+    let frames = &context.requests.ledger.large_frames;
+    let taken = timeout(MEMORY_PATIENCE * 3, frames.take(LARGE_FRAMES_BYTES)).await;
+    assert!(taken.is_err() && !connection.is_closed());
+    finish_reply(&mut theirs, event.len() - 1).await;
+}
+
+/// The client cannot send while the task does not read.
+#[tokio::test(start_paused = true)]
+async fn a_long_frame_has_its_time_while_the_task_reads() {
+    let context = context("");
+    let (connection, mut theirs) = serve(&context, []);
+    begin_long_frame(&context, &mut theirs).await;
+    connection.push_event(EventFrame::Short(&[7; 64]));
+    connection.wake();
+    theirs.read_u8().await.unwrap();
+    advance(MEMORY_PATIENCE * 2).await;
+    finish_reply(&mut theirs, 63).await;
+    let frames = &context.requests.ledger.large_frames;
+    let taken = timeout(MEMORY_PATIENCE / 2, frames.take(LARGE_FRAMES_BYTES)).await;
+    assert!(taken.is_err() && !connection.is_closed());
 }
