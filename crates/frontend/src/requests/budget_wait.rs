@@ -3,6 +3,7 @@
 
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{Budgets, Cost, Share};
@@ -11,9 +12,10 @@ use proto::OpCode;
 use tokio::time::Instant;
 
 use crate::connection::Connection;
-use crate::connection::socket::{Socket, Stream, fill, flush, give_back_during};
+use crate::connection::socket::{Socket, Stream, fill, give_back_during};
 use crate::requests::budget_resources::shares_of;
 use crate::requests::context::RequestContext;
+use crate::requests::task::serve;
 use crate::{clock, limits};
 
 /// Next frames of a connection, with their cost.
@@ -81,7 +83,7 @@ fn is_free(frame: &[u8]) -> bool {
 pub(crate) async fn pay_for_next_frames<S: Stream>(
     context: &RequestContext,
     budgets: &Budgets,
-    connection: &Connection,
+    connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<Option<usize>> {
     let shares = shares_of(budgets, connection);
@@ -128,11 +130,12 @@ const MOST: Cost = Cost {
     bytes: usize::MAX,
 };
 
-/// Waits until a share is paid. Sends replies and events meanwhile, and keeps the session alive
-/// because the server, not the client, causes the delay. Returns false if the connection ends.
+/// Waits until a share is paid. Answers earlier requests and sends events meanwhile, and keeps the
+/// session alive because the server, not the client, causes the delay. Returns false if the
+/// connection ends.
 async fn wait<S: Stream>(
     context: &RequestContext,
-    connection: &Connection,
+    connection: &Arc<Connection>,
     socket: &mut Socket<S>,
     share: &Share,
     cost: Cost,
@@ -147,9 +150,9 @@ async fn wait<S: Stream>(
         if connection.is_closed() {
             return Ok(false);
         }
-        let flushing = flush(&context.ledger, connection, socket);
-        let (flushed, is_paid) = give_back_during(flushing, paid.as_mut()).await;
-        if flushed?.is_break() {
+        let serving = serve(context, connection, socket);
+        let (served, is_paid) = give_back_during(serving, paid.as_mut()).await;
+        if served?.is_break() {
             return Ok(false);
         }
         if is_paid {

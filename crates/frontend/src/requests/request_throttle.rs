@@ -197,6 +197,9 @@ async fn wait<S: Stream>(
                 metrics.request_throttle_wait_count.inc();
             }
         }
+        if connection.is_closed() {
+            return Ok(WaitResult::Dropped);
+        }
         let is_gone = throttle.drops_closed && !is_open;
         let is_late = throttle.drops_late && is_late(connection, since.elapsed());
         if may_drop && (is_gone || is_late) {

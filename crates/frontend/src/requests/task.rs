@@ -41,7 +41,7 @@ pub(crate) async fn run(
     stream: impl Stream,
 ) {
     let mut socket = Socket::new(stream, BytesMut::new());
-    match serve(&context, &connection, &mut socket).await {
+    match serve_client(&context, &connection, &mut socket).await {
         Ok(()) => {
             tracing::debug!(peer = %connection.peer, session = %connection.session(), "connection ended");
         }
@@ -58,7 +58,7 @@ pub(crate) async fn run(
     metric.record(took_ms);
 }
 
-async fn serve<S: Stream>(
+async fn serve_client<S: Stream>(
     context: &ConnectionContext,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
@@ -117,19 +117,10 @@ async fn requests<S: Stream>(
     // Number of frames that are paid but not decoded yet. It is used only with budgets.
     let mut paid = 0;
     loop {
-        if handle_input(context, connection, socket, &mut paid)
-            .await?
-            .is_break()
-        {
-            return Ok(());
-        }
-        if flush(ledger, connection, socket).await?.is_break() {
-            return Ok(());
-        }
-        if serve_deferred(context, connection, socket)
-            .await?
-            .is_break()
-        {
+        let handled = handle_input(context, connection, socket, &mut paid).await?;
+        let is_over = handled.is_break() || serve(context, connection, socket).await?.is_break();
+        // The waits above may have consumed the wake-up of a close.
+        if is_over || connection.is_closed() {
             return Ok(());
         }
         // With too many unanswered requests, the task does not read. Further bytes from the client
@@ -230,7 +221,7 @@ async fn handle_input<S: Stream>(
 /// and returns their number. Returns `None` if the connection must end.
 async fn frames_max<S: Stream>(
     context: &RequestContext,
-    connection: &Connection,
+    connection: &Arc<Connection>,
     socket: &mut Socket<S>,
     paid: &mut usize,
 ) -> io::Result<Option<usize>> {
@@ -299,15 +290,16 @@ async fn handle<S: Stream>(
     }
 }
 
-/// Handles the requests that the core has deferred to this task after a write. Breaks if the
-/// connection must end.
-async fn serve_deferred<S: Stream>(
+/// Writes the output, and handles the requests that the core has deferred to this task after a
+/// write. Each wait that may take long must call this. Breaks if the connection must end.
+pub(crate) async fn serve<S: Stream>(
     context: &RequestContext,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<ControlFlow<()>> {
-    if !connection.has_deferred() {
-        return Ok(ControlFlow::Continue(()));
+    let flushed = flush(&context.ledger, connection, socket).await?;
+    if flushed.is_break() || !connection.has_deferred() {
+        return Ok(flushed);
     }
     handle(context, connection, socket, &mut Batch::default()).await
 }
@@ -325,14 +317,8 @@ async fn wait_while_serving<S: Stream, F: Future>(
 ) -> io::Result<Option<F::Output>> {
     let mut wanted = pin!(ask());
     loop {
-        let serving = async {
-            if flush(&context.ledger, connection, socket).await?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-            serve_deferred(context, connection, socket).await
-        };
-        let (served, is_dropped): (io::Result<_>, _) =
-            give_back_during(serving, wanted.as_mut()).await;
+        let serving = serve(context, connection, socket);
+        let (served, is_dropped) = give_back_during(serving, wanted.as_mut()).await;
         if served?.is_break() || connection.is_closed() {
             return Ok(None);
         }

@@ -12,7 +12,7 @@ use proto::SessionId;
 use proto::request::{PathRequest, ReadRequest, Request, SetDataRequest, WriteRequest};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::task::yield_now;
-use tokio::time::{advance, timeout};
+use tokio::time::{Instant, advance, timeout};
 
 use super::*;
 use crate::connection::outgoing::EventFrame;
@@ -220,4 +220,33 @@ async fn a_long_frame_has_its_time_while_the_task_reads() {
     let frames = &context.requests.ledger.large_frames;
     let taken = timeout(MEMORY_PATIENCE / 2, frames.take(LARGE_FRAMES_BYTES)).await;
     assert!(taken.is_err() && !connection.is_closed());
+}
+
+/// The wait consumes the wake-up of the close.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_closed_during_a_wait_for_permits_ends() {
+    let context = context("request_throttle_max_requests=1\n");
+    let ledger = &context.requests.ledger;
+    assert!(ledger.permits.take_now(1));
+    let (connection, mut theirs) = serve(&context, [Request::Read(get("/short"))]);
+    until(|| ledger.request_throttle.waiting() > 0).await;
+    connection.close();
+    yield_now().await;
+    ledger.permits.release(1);
+    let end = timeout(STALLED, theirs.read_u8()).await;
+    assert!(end.expect("the end of the connection").is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn earlier_reads_are_answered_while_later_requests_wait_for_a_budget() {
+    let context = context("budget.all.who=ip:127.0.0.1\nbudget.all.bytesPerSecond=1\n");
+    let read = || Request::Read(get("/short"));
+    let (connection, mut theirs) = serve(&context, [read(), read()]);
+    let len = begin_reply(&mut theirs).await;
+    finish_reply(&mut theirs, len).await;
+    until(|| connection.stats.get().throttled > 0).await;
+    let begun = Instant::now();
+    defer(&context, &connection, vec![get("/short")]);
+    begin_reply(&mut theirs).await;
+    assert!(begun.elapsed() < Duration::from_secs(5));
 }
