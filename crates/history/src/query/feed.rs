@@ -97,7 +97,9 @@ impl HistoryView {
         let (mut bytes, mut blocks) = (0, 0);
         'blocks: for block in history_view.first_block_from(after.zxid.0)..=history_view.open_block
         {
-            if blocks >= FEED_BLOCKS_MAX {
+            // A page passes at least one change. Changes of the same transaction before `after` may
+            // fill many blocks.
+            if blocks >= FEED_BLOCKS_MAX && page.position > after {
                 page.has_more = true;
                 return Ok(page);
             }

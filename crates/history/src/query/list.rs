@@ -92,13 +92,19 @@ impl HistoryQuery {
             && self.session.is_none_or(|session| change.session == session)
             && self.by.as_ref().is_none_or(is_by)
             && (self.operations.is_empty() || self.operations.contains(&change.operation()))
-            && self.after.is_none_or(|after| {
-                if self.newest_first {
-                    change.position() < after
-                } else {
-                    change.position() > after
-                }
-            })
+            && self.is_after(change.position())
+    }
+
+    /// Returns whether a position follows the end of the previous page. Blocks before that end may
+    /// be read again, because a transaction may have changes in several blocks.
+    fn is_after(&self, position: Position) -> bool {
+        self.after.is_none_or(|after| {
+            if self.newest_first {
+                position < after
+            } else {
+                position > after
+            }
+        })
     }
 }
 
@@ -155,14 +161,15 @@ impl Reader {
             last: query.after,
         };
         let mut is_all = true;
-        for (number, block) in blocks.into_iter().enumerate() {
-            // The first block is read even if the limits of the page are used up. Otherwise, the
-            // next page could begin at the same position.
-            if page.is_full() || number > 0 && history_view.is_spent()? {
-                is_all = false;
+        for block in blocks {
+            // A page passes at least one change, even if its limits are used up. Otherwise, the
+            // next page would begin at the same position.
+            let has_begun = page.last != query.after;
+            let is_over = page.is_full() || has_begun && history_view.is_spent()?;
+            is_all = !is_over && page.take_block(block)?;
+            if !is_all {
                 break;
             }
-            is_all = page.take_block(block)?;
         }
         let is_first = query.after.is_none();
         if page.hidden > 0 && page.results.is_empty() && !query.recursive && is_first && is_all {
@@ -222,7 +229,7 @@ impl PageBuilder<'_> {
         } else {
             changes.last().map(|change| change.position())
         };
-        self.last = edge.or(self.last);
+        self.last = edge.filter(|edge| self.query.is_after(*edge)).or(self.last);
         Ok(true)
     }
 }
