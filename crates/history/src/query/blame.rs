@@ -67,18 +67,17 @@ impl Reader {
             });
         }
         let last = |wanted: u8| history_view.last_change(path, wanted, &permissions);
-        let deleted = last(kinds::DELETES)?;
-        let created = last(kinds::CREATES)?;
-        let position = |found: &Option<ExportedChange>| {
-            let change = found.as_ref().and_then(|found| found.change.as_ref());
-            change.map(|change| change.position())
+        // The viewer may see a deletion, but not the change that created the znode again.
+        let deleted = if is_there {
+            None
+        } else {
+            last(kinds::DELETES)?
         };
-        let is_gone = position(&deleted) > position(&created);
         let mut blame = Blame {
             data: last(kinds::SETS_DATA)?,
             acl: last(kinds::SETS_ACL)?,
-            deleted: deleted.filter(|_| is_gone),
-            created,
+            deleted,
+            created: last(kinds::CREATES)?,
             children: Vec::new(),
             next: None,
         };

@@ -242,3 +242,41 @@ fn only_viewers_of_secrets_see_the_member_list() {
         assert!(!text.contains("10.1.2."), "{text}");
     }
 }
+
+/// A znode was deleted, and created again while only its creator could read it.
+#[test]
+fn an_existing_znode_is_not_blamed_as_deleted() {
+    use proto::txn::{CreateTxn, SetAclTxn, Txn};
+    let dir = tempfile::tempdir().unwrap();
+    let path = || "/a".into();
+    let create = |acl: proto::Acl| {
+        Txn::Create(CreateTxn {
+            path: path(),
+            data: None,
+            acl: vec![acl],
+            ephemeral: false,
+            parent_cversion: 1,
+        })
+    };
+    let txns = [
+        create(proto::Acl::open()),
+        Txn::Delete { path: path() },
+        create(proto::Acl::new(31, "digest", "ann:hash")),
+        Txn::SetAcl(SetAclTxn {
+            path: path(),
+            acl: vec![proto::Acl::open()],
+            version: 1,
+        }),
+    ];
+    let mut made = Generator::make(61, txns.len());
+    for ((record, _), txn) in made.iter_mut().zip(txns) {
+        record.txn = txn;
+    }
+    let mut index = crate::create(settings(dir.path()), &made);
+    append_rest(&mut index, &made);
+    let site = Site::new();
+    let blame = index.reader().blame("/a", None, 9, &site.client(&[]));
+    let blame = blame.unwrap();
+    assert_eq!((blame.created, blame.deleted), (None, None));
+    assert!(blame.acl.is_some());
+}
