@@ -36,9 +36,12 @@ mod storms;
 pub use checks::Violation;
 pub use checks::trace::Trace;
 pub use explorer::{Bounds, Choice, Explored, Explorer, Followed, follow, replay};
+pub use history::check::FileCounts;
+pub use history::secrets::{ComparedAnswers, compare_secrets};
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 use checks::actions::ActionTrace;
 use contenders::Contenders;
@@ -80,6 +83,18 @@ pub struct Report {
 /// form that `trace` specifies.
 pub fn run(seed: u64, trace: Trace) -> Report {
     run_storm(&Storm::of_seed(seed), trace)
+}
+
+/// Runs a seed as [`run`] does. Some members also record their change histories in files below
+/// `dir`, with the shipped index, and these histories are compared with the committed transactions.
+pub fn run_with_files(seed: u64, dir: &Path, trace: Trace) -> (Report, FileCounts) {
+    let storm = Storm::of_seed(seed);
+    let mut ensemble = Ensemble::of_storm(&storm, trace);
+    let histories = &mut ensemble.servers.world.checks.histories;
+    histories.record_files(dir, seed);
+    ensemble.run_to_the_end(&storm);
+    let counts = ensemble.servers.world.checks.histories.file_counts();
+    (report(seed, &ensemble), counts)
 }
 
 /// Runs a storm to its end or to the first violation. Prints the steps as [`run`] does.

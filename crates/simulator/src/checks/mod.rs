@@ -460,7 +460,10 @@ impl StepChecks for Checks {
     }
 
     fn stepped(world: &mut World, server: usize) {
-        world.checks.histories.may_turn(server, world.is_healed);
+        let Checks {
+            histories, history, ..
+        } = &mut world.checks;
+        histories.may_turn(server, world.is_healed, history);
     }
 
     /// Checks the amount of data that a server holds back.

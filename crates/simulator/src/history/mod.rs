@@ -4,6 +4,7 @@
 //! keep all earlier states. It can return the state of any znode at any zxid.
 
 pub(crate) mod check;
+pub(crate) mod secrets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -411,6 +412,13 @@ impl History {
         let begin = self.entries.partition_point(|entry| entry.zxid <= from);
         let end = self.entries.partition_point(|entry| entry.zxid <= upto);
         &self.entries[begin..end.max(begin)]
+    }
+
+    /// Adds the transactions to the model of a change history that it does not have yet.
+    fn add_to(&self, model: &mut check::Model) {
+        for entry in self.between(model.last(), Zxid(i64::MAX)) {
+            model.push_txn(&entry.txn);
+        }
     }
 
     /// Returns the zxid of the first deletion of a znode after `from` and up to `upto`, if any.

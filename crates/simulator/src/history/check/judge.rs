@@ -36,8 +36,8 @@ fn is_complete(sid: Sid, era: &Era, committed: &History) -> CheckResult {
     let mut found = era.txns.iter();
     for entry in wanted {
         match found.next() {
-            Some((header, bytes)) if header.zxid == entry.zxid => {
-                if !committed.may_have(sid, entry, bytes) {
+            Some(taken) if taken.header.zxid == entry.zxid => {
+                if !committed.may_have(sid, entry, &taken.bytes) {
                     return Err(format!(
                         "transaction {} differs from the committed transaction",
                         entry.zxid
@@ -45,7 +45,7 @@ fn is_complete(sid: Sid, era: &Era, committed: &History) -> CheckResult {
                 }
             }
             other => {
-                let other = other.map(|(header, _)| header.zxid);
+                let other = other.map(|taken| taken.header.zxid);
                 return Err(format!(
                     "{} is missing: {other:?} directly follows the snapshot {}",
                     entry.zxid, era.at.zxid
@@ -55,7 +55,7 @@ fn is_complete(sid: Sid, era: &Era, committed: &History) -> CheckResult {
     }
     match found.next() {
         None => Ok(()),
-        Some((header, _)) => Err(format!("{} was never committed", header.zxid)),
+        Some(taken) => Err(format!("{} was never committed", taken.header.zxid)),
     }
 }
 

@@ -7,16 +7,20 @@
 //! history, and a lost directory. They are drawn from a separate random sequence, so the rest of a
 //! seed does not depend on them.
 
+mod both;
+mod compare;
+mod files;
 mod judge;
 mod store;
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 
-use history::{HistoryError, Origin};
+use history::{HistoryError, HistoryStorage, Origin};
 use host::{FillError, Recorder};
 use proto::txn::TxnRecord;
-use proto::{Sid, Zxid};
+use proto::{SessionId, Sid, Zxid};
 use recovery::LogEnd;
 use simulation::configured::sid_of;
 use storage::DataDirs;
@@ -24,13 +28,20 @@ use testkit::{Random, SimDisk};
 
 use crate::history::History;
 use crate::invariants::CheckResult;
-use store::{Memory, Recorded};
+use crate::invariants::access::Identity;
+use both::{Both, Storage};
+pub(crate) use compare::Model;
+pub use files::FileCounts;
 
 /// Name of this check in violations.
 pub(crate) const NAME: &str = "the change history contains the committed transactions";
 /// Maximum number of transactions queued for the recorder's thread. Transactions that do not fit
 /// are read from the log.
 const QUEUE_MAX: usize = 12;
+/// Number of viewers in a comparison, and of queries for each of them.
+const ROUNDS: usize = 4;
+/// Maximum number of members whose histories are also in files.
+const FILED_MEMBERS: usize = 2;
 /// Number of turns after which a history must be complete.
 const TURNS_AT_THE_END: usize = 20;
 
@@ -39,6 +50,8 @@ const TURNS_AT_THE_END: usize = 20;
 pub(crate) struct Histories {
     members: Vec<Member>,
     random: Random,
+    /// Committed changes, for the comparison with histories in files.
+    model: Model,
 }
 
 /// Numbers of compared transactions.
@@ -52,9 +65,10 @@ pub(crate) struct Counts {
 
 #[derive(Debug, Default)]
 struct Member {
+    server: usize,
     /// The stored history, which may lack the latest records while `open` is set.
-    memory: Memory,
-    open: Option<Recorded>,
+    storage: Storage,
+    open: Option<Both>,
     life: Option<Life>,
     /// Whether the history stays unchanged until the faults end.
     stands_still: bool,
@@ -74,9 +88,36 @@ struct Life {
 impl Histories {
     pub(crate) fn new(seed: u64, servers: usize) -> Self {
         Self {
-            members: (0..servers).map(|_| Member::default()).collect(),
+            members: (0..servers).map(Member::new).collect(),
+            model: Model::default(),
             random: Random::new(seed ^ 0x6869_7374_6f72_7931),
         }
+    }
+
+    /// Records the histories of some members also in files below `dir`, with the shipped index.
+    pub(crate) fn record_files(&mut self, dir: &Path, seed: u64) {
+        let mut random = Random::new(seed ^ 0x6669_6c65_735f_3031);
+        let count = self.members.len();
+        for _ in 0..FILED_MEMBERS {
+            let server = random.below(count);
+            if let Some(member) = self.members.get_mut(server) {
+                let dir = dir.join(server.to_string()).join("history");
+                member.storage = Storage::with_files(&dir, random.any(), Identity::User.id());
+            }
+        }
+    }
+
+    /// Returns the numbers of events in the files.
+    pub(crate) fn file_counts(&self) -> FileCounts {
+        let mut sum = FileCounts::default();
+        for files in self
+            .members
+            .iter()
+            .filter_map(|member| member.storage.files())
+        {
+            sum += files.counts();
+        }
+        sum
     }
 
     /// Starts the recorder of a process with these files. Data from the last life that was not
@@ -93,7 +134,10 @@ impl Histories {
         };
         member.close();
         if self.random.percent(4) && !member.stands_still {
-            member.memory = Memory::default();
+            member.storage.lose();
+        }
+        if let Some(files) = member.storage.files() {
+            files.may_damage();
         }
         member.life = Some(Life {
             recorder: Recorder::new(disk, dirs, testkit::LIMITS),
@@ -130,7 +174,7 @@ impl Histories {
 
     /// Lets the recorder's thread run for a turn in about one of ten calls. After the faults, a
     /// stopped recorder continues.
-    pub(crate) fn may_turn(&mut self, server: usize, is_healed: bool) {
+    pub(crate) fn may_turn(&mut self, server: usize, is_healed: bool, committed: &History) {
         let Some(member) = self.members.get_mut(server) else {
             return;
         };
@@ -141,7 +185,11 @@ impl Histories {
         if self.random.percent(10) {
             let is_idle = self.random.percent(30);
             let is_checkpoint = self.random.percent(30);
+            let files = member.storage.files();
+            let is_checkpoint = is_checkpoint && files.is_none_or(|files| files.percent(30));
             member.turn(is_idle, is_checkpoint);
+            member.may_compare(&mut self.model, committed);
+            member.may_end();
         }
     }
 
@@ -176,8 +224,10 @@ impl Histories {
                 let held = member.is_up_to_date(committed);
                 held.map_err(|how| format!("server {}: {how}", server + 1))?;
             }
+            let held = member.compare_files(&mut self.model, committed);
+            held.map_err(|how| format!("server {}: {how}", server + 1))?;
             member.close();
-            if let Some(recorded) = member.memory.get() {
+            if let Some(recorded) = member.storage.get() {
                 let found = judge::judge(sid_of(*server), &recorded, committed);
                 let found = found.map_err(|how| format!("server {}: {how}", server + 1))?;
                 counts.recorded += found.recorded;
@@ -189,10 +239,17 @@ impl Histories {
 }
 
 impl Member {
+    fn new(server: usize) -> Self {
+        Self {
+            server,
+            ..Self::default()
+        }
+    }
+
     /// Closes the history. Data that is not durable is lost.
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
-            self.memory.put(open.at_checkpoint());
+            self.storage.close(open);
         }
     }
 
@@ -200,15 +257,22 @@ impl Member {
         let done = self.work(is_idle, is_checkpoint);
         let Err(error) = done else { return };
         self.close();
-        if matches!(&error, FillError::History(error) if error.is_unusable()) {
-            // The server would move the unusable history aside and rebuild it from the files.
-            self.memory = Memory::default();
+        if let FillError::History(error) = &error {
+            self.storage.must_expect(error);
+            if error.is_unusable() {
+                // The server would move the unusable history aside and rebuild it from the files.
+                self.storage.set_aside();
+            }
         }
     }
 
     fn work(&mut self, is_idle: bool, is_checkpoint: bool) -> Result<(), FillError> {
         let Self {
-            memory, open, life, ..
+            server,
+            storage,
+            open,
+            life,
+            ..
         } = self;
         let Some(life) = life
             .as_mut()
@@ -217,27 +281,80 @@ impl Member {
             return Ok(());
         };
         if open.is_none() {
-            *open = life.recorder.open(memory, life.committed)?;
+            *open = life.recorder.open(storage, life.committed)?;
         }
         let Some(open) = open else { return Ok(()) };
         let queue = life.queue.drain(..);
-        life.recorder
-            .take(open, queue.map(|record| (record, Origin::default())))?;
+        let origins = storage.files().map(|_| *server);
+        let queue = queue.map(|record| {
+            let session = record.header.session;
+            let origin = origins.map(|server| origin_of(server, session));
+            (record, origin.unwrap_or_default())
+        });
+        life.recorder.take(open, queue)?;
         if is_idle || life.recorder.is_behind() {
             let (committed, end) = (life.committed, life.log_end.get());
-            life.recorder.catch_up(open, memory, committed, end)?;
+            life.recorder.catch_up(open, storage, committed, end)?;
         }
+        open.maintain(is_idle)?;
         if is_checkpoint {
-            open.make_durable();
+            open.make_durable()?;
         }
         Ok(())
+    }
+
+    /// Ends the writer of the history in files in some calls, as if its process were killed.
+    fn may_end(&mut self) {
+        if let Some(files) = self.storage.files().cloned()
+            && files.percent(3)
+        {
+            self.close();
+            files.may_damage();
+        }
+    }
+
+    /// Compares the history in files with the committed transactions in some calls.
+    fn may_compare(&mut self, model: &mut Model, committed: &History) {
+        let (Some(files), Some(open)) = (self.storage.files(), &mut self.open) else {
+            return;
+        };
+        if !files.percent(2) || open.recorded.last() > committed.end() {
+            return;
+        }
+        committed.add_to(model);
+        if let Err(text) = open.compare(model, 1) {
+            files.fail(text);
+        }
+    }
+
+    /// Compares the history in files with the committed transactions, before and after the files
+    /// are closed and opened.
+    fn compare_files(&mut self, model: &mut Model, committed: &History) -> CheckResult {
+        let Some(files) = self.storage.files().cloned() else {
+            return Ok(());
+        };
+        committed.add_to(model);
+        if let Some(open) = &mut self.open {
+            open.compare(model, ROUNDS)?;
+        }
+        self.close();
+        match self.storage.open() {
+            Ok(mut open) => {
+                let compared = open.compare(model, ROUNDS);
+                self.open = Some(open);
+                compared?;
+            }
+            Err(HistoryError::Missing { .. }) => {}
+            Err(error) => self.storage.must_expect(&error),
+        }
+        files.fault().map_or(Ok(()), Err)
     }
 
     /// Checks that the history ends with the last transaction that the member has applied. The begin
     /// of an epoch is not a transaction.
     fn is_up_to_date(&self, committed: &History) -> CheckResult {
         let applied = self.life.as_ref().map_or(Zxid::ZERO, |life| life.committed);
-        let head = self.open.as_ref().map(Recorded::last);
+        let head = self.open.as_ref().map(|open| open.recorded.last());
         // Transactions that arrived in the leader's snapshot at the very end were never reported as
         // committed.
         let is_last = |head| head <= applied && committed.between(head, applied).is_empty();
@@ -248,6 +365,19 @@ impl Member {
                 "the change history ends at {head:?}, although {applied} was applied"
             ))
         }
+    }
+}
+
+/// Returns the origin of the transactions of a session, if the server knows it. Each server knows
+/// a third of the sessions.
+fn origin_of(server: usize, session: SessionId) -> Origin {
+    let number = session.0.unsigned_abs();
+    if session == SessionId::NONE || number % 3 != server as u64 % 3 {
+        return Origin::default();
+    }
+    Origin {
+        client: format!("10.0.{server}.{}:2181", number % 5),
+        identities: vec![format!("digest:user{}", number % 2)],
     }
 }
 

@@ -27,7 +27,15 @@ pub(super) struct Recorded {
 pub(super) struct Era {
     pub(super) at: SnapshotAt,
     pub(super) base: Base,
-    pub(super) txns: Vec<(TxnHeader, Bytes)>,
+    pub(super) txns: Vec<Taken>,
+}
+
+/// A recorded transaction.
+#[derive(Debug, Clone)]
+pub(super) struct Taken {
+    pub(super) header: TxnHeader,
+    pub(super) bytes: Bytes,
+    pub(super) origin: Origin,
 }
 
 /// Znodes at the beginning of an era.
@@ -82,6 +90,29 @@ impl Recorded {
         self.durable = (self.eras.len(), txns);
     }
 
+    /// Returns whether the history contained this transaction before old ones were dropped.
+    pub(super) fn has(&self, zxid: Zxid) -> bool {
+        let mut eras = self.eras.iter();
+        eras.any(|era| era.at.zxid < zxid && zxid <= era.last())
+    }
+
+    /// Returns the last transaction that survives a crash.
+    pub(super) fn durable_head(&self) -> Zxid {
+        self.clone().at_checkpoint().last()
+    }
+
+    /// Returns the history up to `last`; `None` if it never ended there, or if durable data would
+    /// be lost.
+    pub(super) fn cut_to(mut self, last: Zxid) -> Option<Self> {
+        self.eras.retain(|era| era.at.zxid <= last);
+        if let Some(era) = self.eras.last_mut() {
+            era.txns.retain(|taken| taken.header.zxid <= last);
+        }
+        let durable = self.durable;
+        self.make_durable();
+        (self.last() == last && self.durable >= durable).then_some(self)
+    }
+
     /// Returns the part of the history that survives a crash.
     pub(super) fn at_checkpoint(mut self) -> Self {
         let (eras, txns) = self.durable;
@@ -96,7 +127,7 @@ impl Recorded {
 impl Era {
     pub(super) fn last(&self) -> Zxid {
         let last = self.txns.last();
-        last.map_or(self.at.zxid, |(header, _)| header.zxid)
+        last.map_or(self.at.zxid, |taken| taken.header.zxid)
     }
 }
 
@@ -109,15 +140,19 @@ impl Recording for Recorded {
 
     fn is_head(&self, header: &TxnHeader) -> bool {
         let last = self.eras.last().and_then(|era| era.txns.last());
-        last.is_none_or(|(last, _)| last.zxid != header.zxid || last == header)
+        last.is_none_or(|last| last.header.zxid != header.zxid || last.header == *header)
     }
 
-    fn append(&mut self, record: &TxnRecord, _: &Origin) -> Result<()> {
+    fn append(&mut self, record: &TxnRecord, origin: &Origin) -> Result<()> {
         let (got, head) = (record.header.zxid, self.last());
         let Some(era) = self.eras.last_mut().filter(|_| got > head) else {
             return Err(HistoryError::OutOfTurn { got, head });
         };
-        era.txns.push((record.header, record.to_bytes()));
+        era.txns.push(Taken {
+            header: record.header,
+            bytes: record.to_bytes(),
+            origin: origin.clone(),
+        });
         Ok(())
     }
 
