@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use jute::Limits;
 use proto::{Epoch, Zxid};
 
+use super::seam::last_seam;
 use super::state::State;
 use crate::ahead;
 use crate::disk::Disk;
@@ -355,7 +356,8 @@ fn refuse_unexplained<D: Disk>(
 /// Java writes its first snapshot without a sync, so a power failure may cut this snapshot on all
 /// members. Purged logs must not be missing. The first transaction is therefore the first one of a
 /// standalone server or of an ensemble. A purge of the logs before an ensemble's first epoch leaves
-/// at least [`RETAIN_MIN`] snapshots.
+/// at least [`RETAIN_MIN`] snapshots. After a seam, the log continues a snapshot of another
+/// history, so a replay from the first transaction would restore the replaced history.
 fn contain_whole_history<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -363,6 +365,9 @@ fn contain_whole_history<D: Disk>(
     rejected: &[RejectedSnapshot],
 ) -> Result<bool, StorageError> {
     if rejected.len() >= RETAIN_MIN || rejected.iter().any(|other| !other.is_cut) {
+        return Ok(false);
+    }
+    if !matches!(last_seam(disk, dirs), Ok(None)) {
         return Ok(false);
     }
     let first = read_txns_from(disk, dirs, Zxid::ZERO, limits)?.next();

@@ -12,7 +12,7 @@ use proto::txn::Txn;
 use tempfile::TempDir;
 use zoarium_storage::{
     Compression, Damage, DataDirs, LogSettings, LogWriter, RealDisk, RecoverySettings,
-    SnapshotTrailer, SnapshotWriter, StorageError, read_body, truncate,
+    SnapshotTrailer, SnapshotWriter, StorageError, note_seam, read_body, truncate,
 };
 
 struct Server {
@@ -325,6 +325,19 @@ fn trust_in_complete_logs_covers_a_first_snapshot_that_is_cut() {
         let lost = start_trusting(&server);
         let is_refused = matches!(lost, Err(StorageError::SnapshotLost { .. }));
         assert!(is_refused, "{}", outcome::text(&lost));
+    }
+}
+
+/// A restore replaced the state of the log up to the snapshot. A replay of the log would undo it.
+#[test]
+fn trust_in_complete_logs_does_not_cover_a_state_that_replaced_the_log() {
+    for epoch in [0, 1] {
+        let (server, path, _) = one_snapshot(epoch);
+        fs::write(&path, b"").unwrap();
+        note_seam(&RealDisk, &server.dirs, Zxid((epoch << 32) + 2)).unwrap();
+        let started = start_trusting(&server);
+        let is_refused = matches!(started, Err(StorageError::NoUsableSnapshot { .. }));
+        assert!(is_refused, "{}", outcome::text(&started));
     }
 }
 
