@@ -150,7 +150,7 @@ pub enum StorageError {
     #[error(
         "cannot load any snapshot in {}; the newest is {}: {reason}. Restore an intact snapshot{}",
         dir.display(), newest.display(),
-        if *trust_empty { ", or move the snapshots away if the logs are complete" } else { "" }
+        trusting_note(*may_logs_suffice)
     )]
     NoUsableSnapshot {
         /// Path of the snapshot directory.
@@ -159,9 +159,10 @@ pub enum StorageError {
         newest: PathBuf,
         /// Reason why the newest snapshot cannot be loaded.
         reason: String,
-        /// Whether logs without a snapshot are accepted (`snapshot.trust.empty`). The operator then
-        /// decides, because the logs of all members may be complete.
-        trust_empty: bool,
+        /// Whether logs without a snapshot are accepted (`snapshot.trust.empty`), and the snapshots
+        /// are only cut. The operator then decides, because the logs of all members may be
+        /// complete.
+        may_logs_suffice: bool,
     },
     /// A snapshot newer than the loaded one is corrupted, and the logs do not reach its last
     /// transaction.
@@ -267,6 +268,16 @@ fn torn_note(torn_at: Option<u64>) -> String {
     torn_at.map_or_else(String::new, |at| format!(" (it is torn at offset {at})"))
 }
 
+/// Describes how to start with snapshots that are cut.
+fn trusting_note(may_logs_suffice: bool) -> &'static str {
+    if may_logs_suffice {
+        ". If this is a member and the others are intact, start it once with \
+         snapshot.trust.empty=false. If the logs are complete, move the snapshots away"
+    } else {
+        ""
+    }
+}
+
 /// Describes how to return to the last transaction before a gap.
 fn giving_up(path: &Path, before: &str, last: Zxid) -> String {
     let file = path.display();
@@ -282,14 +293,16 @@ impl StorageError {
     /// missing. A leader's copy can then replace them. The error message contains the file and the
     /// position.
     ///
-    /// Returns `false` if there is no snapshot, which may be caused by a wrong `dataDir`, or no
-    /// usable snapshot although the operator accepts logs without snapshots. Also returns `false`
-    /// for a record that has a correct checksum but cannot be decoded, because another release may
-    /// have written it. Moving the files aside would not help in any of these cases.
+    /// Returns `false` if there is no snapshot, which may be caused by a wrong `dataDir`, or if all
+    /// snapshots are cut and the operator accepts logs without snapshots. Also returns `false` for
+    /// a record that has a correct checksum but cannot be decoded, because another release may have
+    /// written it. Moving the files aside would not help in any of these cases.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::LogDamaged { damage, .. } => !matches!(damage, Damage::Undecodable { .. }),
-            Self::NoUsableSnapshot { trust_empty, .. } => !trust_empty,
+            Self::NoUsableSnapshot {
+                may_logs_suffice, ..
+            } => !may_logs_suffice,
             Self::LogHeader { .. } | Self::Gap { .. } | Self::SnapshotLost { .. } => true,
             Self::Io { path, source, .. } => {
                 let name = path.file_name().and_then(|name| name.to_str());

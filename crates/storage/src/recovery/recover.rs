@@ -325,12 +325,18 @@ fn refuse_unexplained<D: Disk>(
     rejected: &[RejectedSnapshot],
 ) -> Result<(), StorageError> {
     let trust_empty = settings.trust_empty;
-    if trust_empty && contain_whole_history(disk, dirs, settings.limits, rejected)? {
+    let mut logs = list_logs(disk, &dirs.log)?.into_iter();
+    let log = logs.find(|log| log.len != Some(0));
+    // After a seam, the log continues a snapshot of another history, so a replay from the first
+    // transaction would restore the replaced history.
+    let may_logs_suffice = trust_empty
+        && log.is_some()
+        && rejected.iter().all(|other| other.is_cut)
+        && matches!(last_seam(disk, dirs), Ok(None));
+    if may_logs_suffice && contain_whole_history(disk, dirs, settings.limits, rejected)? {
         return Ok(());
     }
-    let unexplained_log = list_logs(disk, &dirs.log)?
-        .into_iter()
-        .find(|log| log.len != Some(0) && !trust_empty);
+    let unexplained_log = log.filter(|_| !trust_empty);
     // A snapshot of zxid 0 is equivalent to a new database.
     let newest = rejected.first();
     match (newest, unexplained_log) {
@@ -339,7 +345,7 @@ fn refuse_unexplained<D: Disk>(
                 dir: dirs.snap.clone(),
                 newest: newest.file.path.clone(),
                 reason: newest.reason.clone(),
-                trust_empty,
+                may_logs_suffice,
             })
         }
         (None, Some(log)) => Err(StorageError::NoSnapshot {
@@ -356,18 +362,14 @@ fn refuse_unexplained<D: Disk>(
 /// Java writes its first snapshot without a sync, so a power failure may cut this snapshot on all
 /// members. Purged logs must not be missing. The first transaction is therefore the first one of a
 /// standalone server or of an ensemble. A purge of the logs before an ensemble's first epoch leaves
-/// at least [`RETAIN_MIN`] snapshots. After a seam, the log continues a snapshot of another
-/// history, so a replay from the first transaction would restore the replaced history.
+/// at least [`RETAIN_MIN`] snapshots.
 fn contain_whole_history<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
     limits: Limits,
     rejected: &[RejectedSnapshot],
 ) -> Result<bool, StorageError> {
-    if rejected.len() >= RETAIN_MIN || rejected.iter().any(|other| !other.is_cut) {
-        return Ok(false);
-    }
-    if !matches!(last_seam(disk, dirs), Ok(None)) {
+    if rejected.len() >= RETAIN_MIN {
         return Ok(false);
     }
     let first = read_txns_from(disk, dirs, Zxid::ZERO, limits)?.next();

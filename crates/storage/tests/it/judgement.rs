@@ -295,6 +295,9 @@ fn one_snapshot(epoch: i64) -> (Server, PathBuf, Vec<u8>) {
     (server, path, whole)
 }
 
+/// Part of the message that is shown if a member should start without the setting.
+const TRUST_OFF: &str = "snapshot.trust.empty=false";
+
 fn start_trusting(server: &Server) -> Outcome {
     let settings = RecoverySettings {
         trust_empty: true,
@@ -335,9 +338,11 @@ fn trust_in_complete_logs_does_not_cover_a_state_that_replaced_the_log() {
         let (server, path, _) = one_snapshot(epoch);
         fs::write(&path, b"").unwrap();
         note_seam(&RealDisk, &server.dirs, Zxid((epoch << 32) + 2)).unwrap();
-        let started = start_trusting(&server);
-        let is_refused = matches!(started, Err(StorageError::NoUsableSnapshot { .. }));
-        assert!(is_refused, "{}", outcome::text(&started));
+        let error = start_trusting(&server).unwrap_err();
+        let is_refused = matches!(error, StorageError::NoUsableSnapshot { .. });
+        // The logs are not complete, so a member loads its leader's copy.
+        assert!(is_refused && error.is_damage(), "{error}");
+        assert!(!error.to_string().contains(TRUST_OFF), "{error}");
     }
 }
 
@@ -346,14 +351,12 @@ fn trust_in_complete_logs_does_not_cover_a_state_that_replaced_the_log() {
 #[test]
 fn trust_in_complete_logs_does_not_cover_a_history_that_may_be_purged() {
     let assert_refused = |server: &Server| {
-        let started = start_trusting(server);
-        let is_refused = matches!(&started, Err(error @ StorageError::NoUsableSnapshot { .. }) if !error.is_damage());
-        assert!(is_refused, "{}", outcome::text(&started));
+        let error = start_trusting(server).unwrap_err();
+        let is_refused = matches!(error, StorageError::NoUsableSnapshot { .. });
+        assert!(is_refused && !error.is_damage(), "{error}");
+        assert!(error.to_string().contains(TRUST_OFF), "{error}");
     };
-    let (server, path, mut flipped) = one_snapshot(1);
-    flipped[50] ^= 1;
-    fs::write(&path, flipped).unwrap();
-    assert_refused(&server);
+    let (server, _, _) = one_snapshot(1);
     // A purge keeps three snapshots and removes the logs before them.
     for name in ["", ".snappy", ".gz"].map(|suffix| format!("snapshot.100000002{suffix}")) {
         fs::write(server.dirs.snap.join(name), b"").unwrap();
@@ -365,6 +368,29 @@ fn trust_in_complete_logs_does_not_cover_a_history_that_may_be_purged() {
     fs::remove_file(&path).unwrap();
     let (recovered, _) = start_trusting(&server).unwrap();
     assert_eq!(recovered.last_zxid, Zxid(0x2_0000_0003));
+}
+
+/// The setting does not concern a corrupted snapshot or a snapshot without logs, so a member loads
+/// its leader's copy.
+#[test]
+fn trust_in_complete_logs_does_not_prevent_a_repair() {
+    let assert_damage = |server: &Server| {
+        let error = start_trusting(server).unwrap_err();
+        let is_refused = matches!(error, StorageError::NoUsableSnapshot { .. });
+        assert!(is_refused && error.is_damage(), "{error}");
+        assert!(!error.to_string().contains(TRUST_OFF), "{error}");
+    };
+    let (server, path, mut flipped) = one_snapshot(1);
+    flipped[50] ^= 1;
+    fs::write(&path, flipped).unwrap();
+    assert_damage(&server);
+    // A newer snapshot that is cut does not change this.
+    fs::write(server.dirs.snap.join("snapshot.100000003"), b"").unwrap();
+    assert_damage(&server);
+    let (server, path, _) = one_snapshot(1);
+    fs::write(&path, b"").unwrap();
+    fs::remove_file(log_path(&server.dirs, 0x1_0000_0001)).unwrap();
+    assert_damage(&server);
 }
 
 #[test]
