@@ -10,7 +10,7 @@ use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::files::dirs::DataDirs;
 use crate::files::names::{list_logs, list_snapshots};
-use crate::recovery::seam::epoch_begins;
+use crate::recovery::seam::{epoch_begins, seams};
 
 /// Returns whether the log's transactions after `from`, up to and including `upto`, belong to one
 /// history.
@@ -19,7 +19,8 @@ use crate::recovery::seam::epoch_begins;
 /// snapshot. The log has a break at the snapshot, because the old transactions before it may never
 /// have been committed. A break shows as a missing zxid, or as a snapshot whose last transaction is
 /// not in the log. A leader's own snapshot from the begin of its epoch is not a break if
-/// [`note_epoch_begin`](crate::note_epoch_begin) has recorded it.
+/// [`note_epoch_begin`](crate::note_epoch_begin) has recorded it. A recorded seam
+/// ([`note_seam`](crate::note_seam)) is always a break.
 ///
 /// `upto` must be the zxid of a committed transaction.
 ///
@@ -60,6 +61,10 @@ pub fn check_log<D: Disk>(
     limits: Limits,
 ) -> Result<LogCheck, StorageError> {
     let is_between = |zxid: &Zxid| *zxid > from && *zxid <= upto;
+    // The old transactions may reach the snapshot, and the snapshot may be purged.
+    if seams(disk, dirs)?.iter().any(is_between) {
+        return Ok(LogCheck::Broken);
+    }
     let snapshots = list_snapshots(disk, &dirs.snap)?.into_iter();
     let mut awaited: BTreeSet<Zxid> = snapshots
         .map(|snapshot| snapshot.zxid)
@@ -118,6 +123,7 @@ mod tests {
     use crate::disk::real::RealDisk;
     use crate::files::dirs::OpenOptions;
     use crate::log::{LogSettings, LogWriter};
+    use crate::recovery::seam::note_seam;
 
     fn open(dir: &Path) -> DataDirs {
         DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap()
@@ -225,6 +231,27 @@ mod tests {
         // The break does not matter for a range that begins after it or ends before it.
         assert!(is_whole(&dirs, EPOCH_2, EPOCH_2 + 2));
         assert!(is_whole(&dirs, 4, 5));
+    }
+
+    /// The log contains the snapshot's zxid, but also the history that the snapshot replaced.
+    #[test]
+    fn a_seam_breaks_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = open(dir.path());
+        write(&dirs, &[1, 2, 3]);
+        write(&dirs, &[4, 5]);
+        write(&dirs, &[6, 7]);
+        std::fs::write(dirs.snap.join("snapshot.3"), b"restored").unwrap();
+        assert!(is_whole(&dirs, 1, 7));
+        for seam in [3, 9] {
+            note_seam(&RealDisk, &dirs, Zxid(seam)).unwrap();
+            assert!(!is_whole(&dirs, 1, 7), "{seam}");
+            assert!(!is_whole(&dirs, 2, 3), "{seam}");
+            // The file of the seam contains no other transaction of the range.
+            assert!(!is_whole(&dirs, 2, 5), "{seam}");
+            assert!(is_whole(&dirs, 3, 7), "{seam}");
+            assert!(is_whole(&dirs, 1, 2), "{seam}");
+        }
     }
 
     #[test]

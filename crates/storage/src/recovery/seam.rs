@@ -50,7 +50,15 @@ const BYTES_MAX: usize = 256;
 /// # Errors
 /// If the file cannot be read or is corrupted.
 pub fn last_seam<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<Option<Zxid>, StorageError> {
-    Ok(read(disk, &dirs.snap.join(SEAM))?.first().copied())
+    Ok(seams(disk, dirs)?.first().copied())
+}
+
+/// Returns the recorded seams, newest first.
+///
+/// # Errors
+/// If the file cannot be read or is corrupted.
+pub(crate) fn seams<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<Vec<Zxid>, StorageError> {
+    read(disk, &dirs.snap.join(SEAM))
 }
 
 /// Records a seam at `zxid`, before the leader's snapshot of `zxid` gets its name.
