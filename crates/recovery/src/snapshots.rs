@@ -257,7 +257,11 @@ impl<D: Disk> NewSnapshot<D> {
         if takes_over {
             note_seam(&*self.disk, &self.dirs, zxid)?;
         } else if self.reader.is_at_epoch_begin {
-            note_epoch_begin(&*self.disk, &self.dirs, zxid)?;
+            // Without this record, the snapshot only looks like a leader's snapshot, so readers of
+            // the log find a break.
+            if let Err(error) = note_epoch_begin(&*self.disk, &self.dirs, zxid) {
+                tracing::warn!(err = %error, %zxid, "cannot record that an epoch begins with this snapshot, so the change history may have a gap");
+            }
         }
         let path = self.writer.finish(self.trailer)?;
         if takes_over {

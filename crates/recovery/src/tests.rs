@@ -369,3 +369,23 @@ fn a_cut_that_cannot_be_made_durable_ends_the_process() {
     let cut = history.reload(Some(Zxid(4)));
     assert!(matches!(cut, Err(StorageError::Io { .. })), "{cut:?}");
 }
+
+/// Only the change history needs the file with begins of epochs.
+#[test]
+fn a_snapshot_at_the_begin_of_an_epoch_does_not_need_its_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    let unreadable = dirs.snap.join("zoarium.epochs");
+    std::fs::create_dir(&unreadable).unwrap();
+    let mut tree = grown(2);
+    tree.begin_epoch(Zxid::new(proto::Epoch(1), 0));
+    let settings = SnapshotSettings {
+        compression: Compression::None,
+        force_sync: true,
+        digest_enabled: true,
+        serialize_last_zxid: true,
+    };
+    let path = write_snapshot(Arc::new(RealDisk), dirs.clone(), settings, &tree).unwrap();
+    assert_eq!(path, dirs.snap.join("snapshot.100000000"));
+    assert!(path.exists() && unreadable.is_dir());
+}

@@ -115,23 +115,24 @@ pub fn forget_seams_after<D: Disk>(
     dirs: &DataDirs,
     end: Zxid,
 ) -> Result<(), StorageError> {
+    match seams(disk, dirs) {
+        Ok(seams) if seams.iter().all(|seam| *seam <= end) => {}
+        Ok(mut seams) => {
+            seams.retain(|seam| *seam <= end);
+            write(disk, dirs, SEAM, &seams)?;
+        }
+        Err(error @ StorageError::Seam { .. }) => {
+            tracing::warn!(err = %error, %end, "replacing the damaged file of history boundaries, so the change history cannot use the log up to this zxid");
+            write(disk, dirs, SEAM, &[end])?;
+        }
+        Err(other) => return Err(other),
+    }
+    // This file is optional, so an error must not leave the seams.
     let mut begins = epoch_begins(disk, dirs)?;
     if begins.extract_if(.., |begin| *begin > end).count() > 0 {
         write(disk, dirs, EPOCHS, &begins)?;
     }
-    let path = dirs.snap.join(SEAM);
-    match read(disk, &path) {
-        Ok(seams) if seams.iter().all(|seam| *seam <= end) => Ok(()),
-        Ok(mut seams) => {
-            seams.retain(|seam| *seam <= end);
-            write(disk, dirs, SEAM, &seams)
-        }
-        Err(error @ StorageError::Seam { .. }) => {
-            tracing::warn!(err = %error, %end, "replacing the damaged file of history boundaries, so the change history cannot use the log up to this zxid");
-            write(disk, dirs, SEAM, &[end])
-        }
-        Err(other) => Err(other),
-    }
+    Ok(())
 }
 
 /// Returns the zxids in a file, or none if it is missing or corrupted.
@@ -244,6 +245,18 @@ mod tests {
         assert_eq!(begins(), []);
         note(5);
         assert_eq!(begins(), [5].map(Zxid));
+        assert_eq!(last_seam(&RealDisk, &dirs).unwrap(), None);
+    }
+
+    #[test]
+    fn seams_are_forgotten_although_the_begins_of_epochs_cannot_be_written() {
+        let (_dir, dirs) = dirs();
+        note_seam(&RealDisk, &dirs, Zxid(7)).unwrap();
+        note_epoch_begin(&RealDisk, &dirs, Zxid(7)).unwrap();
+        std::fs::create_dir(dirs.snap.join(format!("{EPOCHS}.tmp"))).unwrap();
+        let forgotten = forget_seams_after(&RealDisk, &dirs, Zxid(6));
+        let is_unwritten = matches!(forgotten, Err(StorageError::Io { .. }));
+        assert!(is_unwritten, "{forgotten:?}");
         assert_eq!(last_seam(&RealDisk, &dirs).unwrap(), None);
     }
 
