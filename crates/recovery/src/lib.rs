@@ -123,6 +123,7 @@ pub fn complete_start<D: Disk>(
     forget_seams(disk, dirs, recovered.last_zxid);
     let is_trusted = recovered.empty != Some(EmptyDirectory::Untrusted);
     if recovered.snapshot.is_none() && is_trusted {
+        set_damaged_aside(disk, dirs, recovered.last_zxid)?;
         write_first()?;
         if recovered.has_marker {
             remove_initialize_marker(disk, dirs)?;

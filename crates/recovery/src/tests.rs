@@ -370,6 +370,40 @@ fn a_cut_that_cannot_be_made_durable_ends_the_process() {
     assert!(matches!(cut, Err(StorageError::Io { .. })), "{cut:?}");
 }
 
+/// The operator accepts logs without snapshots, so the cut snapshot is not needed. Its bytes are.
+#[test]
+fn a_cut_snapshot_that_is_not_needed_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    let empty = Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
+    write_files(
+        &dirs,
+        &empty,
+        SnapshotTrailer::default(),
+        &[(1, None), (2, None)],
+    );
+    std::fs::remove_file(dirs.snap.join("snapshot.0")).unwrap();
+    let path = dirs.snap.join("snapshot.2");
+    std::fs::write(&path, b"cut").unwrap();
+    let recovery = RecoverySettings {
+        trust_empty: true,
+        ..RecoverySettings::new(testkit::LIMITS)
+    };
+    let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
+    let found = recover_tree(&RealDisk, &dirs, &recovery, settings).unwrap();
+    assert_eq!(found.recovered.last_zxid, Zxid(2));
+    let write_first = || {
+        assert!(!path.exists());
+        std::fs::write(&path, b"whole").unwrap();
+        Ok(())
+    };
+    let is_due = complete_start(&RealDisk, &dirs, &found.recovered, write_first).unwrap();
+    assert!(!is_due);
+    assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+    let aside = std::fs::read(dirs.snap.join("damaged.snapshot.2")).unwrap();
+    assert_eq!(aside, b"cut");
+}
+
 /// Only the change history needs the file with begins of epochs.
 #[test]
 fn a_snapshot_at_the_begin_of_an_epoch_does_not_need_its_record() {
