@@ -252,6 +252,47 @@ async fn a_recursive_acl_opens_and_closes_subtrees() {
     }
 }
 
+/// A znode whose ACL does not permit changes of the ACL does not keep the others from their ACL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recursive_acl_is_set_around_a_znode_that_refuses_it() {
+    let Some(server) = server() else { return };
+    let client = make_with_unreadable(&server).await;
+    let read_only = vec![Acl::new(perms::READ, "world", "anyone")];
+    for path in ["/app/kept", "/app/kept/below"] {
+        let created = client.create(path, "", &Create::persistent()).await;
+        created.expect("create a znode");
+    }
+    let kept = client.set_acl("/app/kept", read_only.clone(), -1).await;
+    kept.expect("set the ACL");
+    let paths = ["/app", "/app/closed/below", "/app/kept/below", "/app/open"];
+    for (command, code) in [("setAcl", 1), ("acl", 5)] {
+        for (letters, perms) in [("ra", perms::READ | perms::ADMIN), ("a", perms::ADMIN)] {
+            let acl = format!("world:anyone:{letters}");
+            let words = [command, "-R", "/app", &acl];
+            let set = match command {
+                "setAcl" => ask(&server, &words, None),
+                _ => program(&server, &words),
+            };
+            assert_eq!(set.status.code(), Some(code), "{words:?}: {set:?}");
+            let told = String::from_utf8_lossy(&set.stderr).into_owned();
+            assert!(told.contains("permission : /app/kept\n"), "{told}");
+            assert!(told.contains("1 znode not changed"), "{told}");
+            for path in paths {
+                let (acl, _) = client.get_acl(path).await.expect("the ACL");
+                let set = [Acl::new(perms, "world", "anyone")];
+                assert_eq!(acl, set, "{words:?}: {path}");
+            }
+            let (acl, _) = client.get_acl("/app/kept").await.expect("the ACL");
+            assert_eq!(acl, read_only);
+        }
+    }
+    // Without -R, the refusal is the result of the command.
+    let set = program(&server, &["acl", "/app/kept", "world:anyone:a"]);
+    assert_eq!(set.status.code(), Some(5), "{set:?}");
+    let told = String::from_utf8_lossy(&set.stderr).into_owned();
+    assert!(told.contains("/app/kept: permission denied"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_without_unreadable_znodes_fails() {
     let Some(server) = server() else { return };

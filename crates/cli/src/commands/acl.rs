@@ -79,13 +79,13 @@ pub(super) async fn set_acl(
     let mut descent = Descent::new(path, given.has("R"));
     while let Some(path) = descent.next(shell).await? {
         let (client, outside) = shell.client_for(&path).await?;
-        let stat = client.set_acl(&outside, acl.clone(), version).await;
-        let stat = stat.map_err(|error| Failure::of(&error, &path))?;
-        if given.has("s") {
-            shell.print(&text::stat(&stat));
+        match client.set_acl(&outside, acl.clone(), version).await {
+            Ok(stat) if given.has("s") => shell.print(&text::stat(&stat)),
+            Ok(_) => {}
+            Err(error) => descent.skip(shell, &error, &path)?,
         }
     }
-    Ok(())
+    descent.finish("changed")
 }
 
 pub(super) async fn add_auth(

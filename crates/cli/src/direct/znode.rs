@@ -214,17 +214,18 @@ pub(super) async fn acl(
     let mut descent = Descent::new(root, is_recursive);
     while let Some(path) = descent.next(shell).await? {
         let (client, outside) = shell.client_for(&path).await?;
-        let (acl, stat) = match &new {
+        let answer = match &new {
             Some(new) => {
                 let stat = client.set_acl(&outside, new.clone(), version).await;
-                (
-                    new.clone(),
-                    stat.map_err(|error| Failure::of(&error, &path))?,
-                )
+                stat.map(|stat| (new.clone(), stat))
             }
-            None => {
-                let answer = client.get_acl(&outside).await;
-                answer.map_err(|error| Failure::of(&error, &path))?
+            None => client.get_acl(&outside).await,
+        };
+        let (acl, stat) = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                descent.skip(shell, &error, &path)?;
+                continue;
             }
         };
         let value = || json!({ "path": path, "acl": json::acl(&acl), "stat": json::stat(&stat) });
@@ -242,7 +243,7 @@ pub(super) async fn acl(
             break;
         }
     }
-    Ok(())
+    descent.finish(if new.is_some() { "changed" } else { "readable" })
 }
 
 fn text_of(acl: &[Acl]) -> String {

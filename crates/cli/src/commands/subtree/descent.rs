@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
+use client::Error;
+
 use crate::commands::read::children;
 use crate::exit;
 use crate::failure::Failure;
+use crate::output::text::number;
 use crate::parse::path;
 use crate::shell::Shell;
 
@@ -16,6 +19,7 @@ use crate::shell::Shell;
 ///
 /// Source: ZKUtil.visitSubTreeDFS.
 pub(crate) struct Descent {
+    root: String,
     is_recursive: bool,
     is_at_root: bool,
     /// Znodes to return next, which have the same parent.
@@ -25,17 +29,24 @@ pub(crate) struct Descent {
     returned: Vec<(String, Option<Vec<String>>)>,
     /// Parents whose children follow later. The next parent is at the end.
     pending: Vec<(String, Option<Vec<String>>)>,
+    /// Number of skipped znodes that had not been deleted.
+    skipped: usize,
+    /// Exit code of the first of them.
+    exit: u8,
 }
 
 impl Descent {
     /// Starts at `root`. Without `is_recursive`, only the root is returned.
     pub(crate) fn new(root: &str, is_recursive: bool) -> Self {
         Self {
+            root: root.to_owned(),
             is_recursive,
             is_at_root: true,
             siblings: VecDeque::from([root.to_owned()]),
             returned: Vec::new(),
             pending: Vec::new(),
+            skipped: 0,
+            exit: exit::DONE,
         }
     }
 
@@ -53,7 +64,10 @@ impl Descent {
                 };
                 let names = match names {
                     Some(names) => names,
-                    None => sorted_children(shell, &parent).await?,
+                    None => match sorted_children(shell, &parent).await {
+                        Err(failure) if failure.is_no_node() => Vec::new(),
+                        listed => listed?,
+                    },
                 };
                 let paths = names.iter().map(|name| path::child(&parent, name));
                 self.siblings.extend(paths);
@@ -72,6 +86,46 @@ impl Descent {
             self.returned.push((path.clone(), names));
             return Ok(Some(path));
         }
+    }
+
+    /// Skips a returned znode because the caller's request for it has failed. Reports the error,
+    /// unless another client has deleted the znode.
+    ///
+    /// # Errors
+    /// If the descent is not recursive, the root does not exist, or the connection is lost.
+    pub(crate) fn skip(
+        &mut self,
+        shell: &mut Shell,
+        error: &Error,
+        path: &str,
+    ) -> Result<(), Failure> {
+        let failure = Failure::of(error, path);
+        let is_deleted = failure.is_no_node();
+        let is_root_deleted = is_deleted && path == self.root;
+        if !self.is_recursive || is_root_deleted || error.code().is_none() {
+            return Err(failure);
+        }
+        if is_deleted {
+            return Ok(());
+        }
+        shell.print_error(&failure.text);
+        if self.skipped == 0 {
+            self.exit = failure.exit;
+        }
+        self.skipped += 1;
+        Ok(())
+    }
+
+    /// Ends the descent. `done` describes the caller's operation in the error message.
+    ///
+    /// # Errors
+    /// If a znode that exists was skipped.
+    pub(crate) fn finish(self, done: &str) -> Result<(), Failure> {
+        if self.skipped == 0 {
+            return Ok(());
+        }
+        let text = format!("{} not {done}", number(self.skipped, "znode"));
+        Err(Failure::new(text).with_exit(self.exit))
     }
 }
 
