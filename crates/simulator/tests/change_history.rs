@@ -1,6 +1,6 @@
 //! Change histories that the shipped index writes to real files.
 //!
-//! `ZOARIUM_SIMULATOR_FROM` repeats the seeds of an earlier run, and `ZOARIUM_SIMULATOR_SEEDS` runs
+//! `ZOARIUM_SIMULATOR_FROM` repeats the seeds of an earlier run, and `ZOARIUM_HISTORY_SEEDS` runs
 //! more.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,7 +26,7 @@ fn fresh() -> u64 {
 /// Returns the seeds of this run.
 fn seeds() -> std::ops::Range<u64> {
     let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
-    let count = number("ZOARIUM_SIMULATOR_SEEDS").unwrap_or(SEEDS);
+    let count = number("ZOARIUM_HISTORY_SEEDS").unwrap_or(SEEDS);
     println!("{count} seeds from {from}");
     from..from + count
 }
@@ -34,7 +34,7 @@ fn seeds() -> std::ops::Range<u64> {
 /// Returns the command that repeats a seed.
 fn repeat_command(seed: u64) -> String {
     format!(
-        "ZOARIUM_SIMULATOR_FROM={seed} ZOARIUM_SIMULATOR_SEEDS=1 \
+        "ZOARIUM_SIMULATOR_FROM={seed} ZOARIUM_HISTORY_SEEDS=1 \
          cargo test -p zoarium-simulator --test change_history"
     )
 }
