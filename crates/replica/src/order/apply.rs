@@ -82,11 +82,13 @@ impl<H: Host> Replica<H> {
                 turn.state.sessions().remove(session);
                 self.forget_holder(session);
             }
-            // A client of this server requested the session, so this server serves it.
-            Txn::CreateSession { .. }
-                if in_flight.origin.is_some() && outcome.error() == ErrorCode::Ok =>
-            {
-                turn.state.sessions().set_owner(session, Owner::THIS_SERVER);
+            Txn::CreateSession { timeout_ms } if outcome.error() == ErrorCode::Ok => {
+                let mut sessions = turn.state.sessions();
+                sessions.add_created(session, timeout_ms, turn.now.ms);
+                if in_flight.origin.is_some() {
+                    // A client of this server requested the session, so this server serves it.
+                    sessions.set_owner(session, Owner::THIS_SERVER);
+                }
             }
             _ => {}
         }

@@ -72,6 +72,27 @@ fn a_silent_session_ends_by_a_transaction() {
     assert_eq!(tree.session_timeout_ms(SessionId(SESSION)), None);
 }
 
+/// A frontend creates the session, and the core orders its transaction. Before that, the core may
+/// pause for longer than the session timeout.
+#[test]
+fn a_session_that_expires_before_its_transaction_expires_again() {
+    let mut server = Server::alone();
+    let begun_ms = server.now_ms;
+    let mut sessions = server.state.sessions.borrow_mut();
+    sessions.add(SessionId(SESSION), 4000, begun_ms);
+    drop(sessions);
+    server.wait_until(begun_ms + 9000);
+    let begin = WriteRequest::CreateSession { timeout_ms: 4000 };
+    server.handle(Input::Requests(vec![request(1, SESSION, 0, begin)]));
+    assert_eq!(server.appended(), [Zxid(1), Zxid(2)]);
+    server.handle(Input::Synced(Zxid(2)));
+    server.wait_until(begun_ms + 30_000);
+    assert_eq!(server.appended(), [Zxid(3)]);
+    server.handle(Input::Synced(Zxid(3)));
+    let tree = server.state.tree.borrow();
+    assert_eq!(tree.session_timeout_ms(SessionId(SESSION)), None);
+}
+
 #[test]
 fn after_a_disk_failure_nothing_is_answered() {
     let mut server = with_session();

@@ -78,6 +78,17 @@ impl Sessions {
         }
     }
 
+    /// Adds a global session whose transaction was applied, if this server decides about the
+    /// session and does not know it. The session may have expired before its transaction was
+    /// ordered. It exists now, so it must be able to expire again.
+    pub fn add_created(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
+        if let Self::Deciding(tracker) = self
+            && !tracker.contains(id)
+        {
+            tracker.add(id, timeout_ms, now_ms);
+        }
+    }
+
     /// Adds a session that other servers do not know.
     pub fn add_local(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
         let tracker = self.tracker_mut();
