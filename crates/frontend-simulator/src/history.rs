@@ -30,6 +30,8 @@ pub(crate) struct History {
     /// Session and number of each request, by zxid.
     requests: HashMap<Zxid, (SessionId, i32)>,
     ephemerals: HashMap<SessionId, Vec<String>>,
+    /// Last transaction that closed each session.
+    closed: HashMap<SessionId, Zxid>,
     pub(crate) last: Zxid,
 }
 
@@ -52,6 +54,11 @@ impl History {
     /// Returns the session and the number of the request that created this transaction.
     pub(crate) fn request(&self, zxid: Zxid) -> Option<(SessionId, i32)> {
         self.requests.get(&zxid).copied()
+    }
+
+    /// Returns whether a transaction up to `at` has closed the session.
+    pub(crate) fn is_closed(&self, session: SessionId, at: Zxid) -> bool {
+        self.closed.get(&session).is_some_and(|zxid| *zxid <= at)
     }
 
     /// Returns the changes of a path after `since` and up to `upto`.
@@ -104,6 +111,7 @@ impl History {
             }
             Txn::SetAcl(set) => self.alter(&set.path, zxid, |znode| znode.aversion = set.version),
             Txn::CloseSession { .. } => {
+                self.closed.insert(session, zxid);
                 // The list in the transaction may be absent.
                 for path in self.ephemerals.remove(&session).unwrap_or_default() {
                     self.remove(&path, zxid);

@@ -72,9 +72,10 @@ impl Watching {
                 let Watch {
                     kind, path, since, ..
                 } = watch;
+                let changes = history.changes(path, *since, zxid);
                 let text = format!(
                     "a reply as of {zxid}, after {heard} of {due} events for the watch {kind:?} \
-                     on {path} since {since}"
+                     on {path} since {since}, whose changes are {changes:?}"
                 );
                 return Err(violation(WATCHES, text));
             }
