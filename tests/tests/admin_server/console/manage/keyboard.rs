@@ -98,7 +98,8 @@ fn restore_a_version(browser: &Browser, session: &mut RawSession) {
     browser.wait("document.querySelector('.diff')?.textContent.includes('removed: - one')");
     browser.wait("document.querySelector('.diff')?.textContent.includes('added: + two')");
     press(browser, "create");
-    browser.wait(&format!("{rows}[1].querySelector('details').open"));
+    // The page shows the content after the browser has opened the element.
+    browser.wait(&format!("{rows}[1].querySelector('details button')"));
     press(browser, "Edit with this version");
     browser.wait(EDITOR);
     browser.wait("location.hash === '#/tree/keys/doc'");
