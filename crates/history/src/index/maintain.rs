@@ -408,7 +408,7 @@ impl Index {
         let at = view
             .eras
             .iter()
-            .position(|era| era.row.gap_after == trim.era.gap_after);
+            .position(|era| era.row.base == trim.era.base);
         for era in view.eras.drain(..at.unwrap_or_default()) {
             self.obsolete.push(era.base.path().to_path_buf());
         }
