@@ -199,8 +199,9 @@ impl Comparison<'_> {
                 change.position() > *after && change.zxid <= *upto && !is_certain
             })
         };
-        found.retain(|change| self.is_judged(&change.path));
         wanted.retain(|change| !is_passed(change));
+        found.retain(|change| self.is_judged(&change.path));
+        found.retain(|change| wanted.contains(change) || !self.is_remembered(change));
         equal_lists(&found, &wanted, what)
     }
 

@@ -4,6 +4,8 @@
 //! current ACL of a deleted znode is its last ACL. Only super users see a znode whose ACL is
 //! unknown.
 
+use std::rc::Rc;
+
 use history::record::{AclEntry, AclList, Change, Content, Znode};
 use history::{Position, Viewer};
 use prost::Message;
@@ -149,6 +151,20 @@ impl Comparison<'_> {
             self.acl_after(&change.path, change.position())
         };
         self.sight.permits(then.as_ref()) && self.may_see_now(&change.path)
+    }
+
+    /// Returns whether a feed may show a change although the history does not know the ACL that
+    /// protected it: the feed may have passed the change that set the ACL. The viewer could read
+    /// the znode then, by the committed transactions, and the tree does not forbid it now.
+    pub(super) fn is_remembered(&self, change: &Change) -> bool {
+        let position = match change.is_delete() {
+            true => before(change),
+            false => change.position(),
+        };
+        let then = self.model.znode_after(&change.path, position);
+        let now = self.model.znode(&change.path, i64::MAX);
+        let permits = |znode: Rc<Znode>| self.sight.permits(znode.acl.as_ref());
+        !self.ranges.knows(position.zxid.0) && then.is_some_and(permits) && now.is_none_or(permits)
     }
 
     /// Returns whether the viewer sees a past state.
