@@ -157,9 +157,10 @@ impl Comparison<'_> {
     /// protected it: the feed may have passed the change that set the ACL. The viewer could read
     /// the znode then, by the committed transactions, and the tree does not forbid it now.
     pub(super) fn is_remembered(&self, change: &Change) -> bool {
-        let position = match change.is_delete() {
-            true => before(change),
-            false => change.position(),
+        let position = if change.is_delete() {
+            before(change)
+        } else {
+            change.position()
         };
         let then = self.model.znode_after(&change.path, position);
         let now = self.model.znode(&change.path, i64::MAX);
