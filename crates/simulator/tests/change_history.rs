@@ -1,7 +1,7 @@
 //! Change histories that the shipped index writes to real files.
 //!
-//! `ZOARIUM_SIMULATOR_FROM` repeats the seeds of an earlier run, and `ZOARIUM_HISTORY_SEEDS` runs
-//! more.
+//! `ZOARIUM_HISTORY_SEEDS` runs this number of fresh seeds. `ZOARIUM_SIMULATOR_FROM` repeats the
+//! seeds of an earlier run. Without both, the first seeds run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,8 +25,13 @@ fn fresh() -> u64 {
 
 /// Returns the seeds of this run.
 fn seeds() -> std::ops::Range<u64> {
-    let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
-    let count = number("ZOARIUM_HISTORY_SEEDS").unwrap_or(SEEDS);
+    let count = number("ZOARIUM_HISTORY_SEEDS");
+    let from = match number("ZOARIUM_SIMULATOR_FROM") {
+        Some(from) => from,
+        None if count.is_some() => fresh(),
+        None => 1,
+    };
+    let count = count.unwrap_or(SEEDS);
     println!("{count} seeds from {from}");
     from..from + count
 }
