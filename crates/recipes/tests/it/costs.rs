@@ -417,14 +417,9 @@ async fn others(counted: &Counted) -> Vec<(&'static str, Cost)> {
     ]
 }
 
-async fn members(counted: &Counted) -> Vec<(&'static str, Cost)> {
-    let node = counted.once(async |client| {
-        let node = PersistentNode::start(client, "/node", "").unwrap();
-        node.is_there().await.unwrap();
-        node.close().await;
-    });
-    let node = node.await;
-    // A run may close the znode before its child is created, so the median of many runs counts.
+/// Returns the cost of a znode with a TTL. A run may close the znode before its child is created,
+/// so the median of many runs counts.
+async fn ttl_cost(counted: &Counted) -> Cost {
     let mut runs = Vec::new();
     for _ in 0..81 {
         let run = counted.once(async |client| {
@@ -435,7 +430,17 @@ async fn members(counted: &Counted) -> Vec<(&'static str, Cost)> {
         runs.push(run.await);
     }
     runs.sort_by_key(|cost| cost.requests);
-    let ttl = runs[40];
+    runs[40]
+}
+
+async fn members(counted: &Counted) -> Vec<(&'static str, Cost)> {
+    let node = counted.once(async |client| {
+        let node = PersistentNode::start(client, "/node", "").unwrap();
+        node.is_there().await.unwrap();
+        node.close().await;
+    });
+    let node = node.await;
+    let ttl = ttl_cost(counted).await;
     let group = counted.once(async |client| {
         let member = GroupMember::start(client, "/group", "a", "").unwrap();
         member.is_there().await.unwrap();
