@@ -111,9 +111,10 @@ pub(crate) fn long_frame_bytes(input: &BytesMut, limit: usize) -> Option<usize> 
 }
 
 /// Decodes complete frames of the socket's input: at most one batch, at most `frames_max`, and only
-/// frames for which memory can be reserved. Memory is not reserved behind a read. `room` may already contain the reservation for the
-/// first frame. Bytes after a fault are dropped, because nothing tells where the next frame begins.
-/// Each call therefore removes bytes from the input, unless it returns an empty batch.
+/// frames for which memory can be reserved. Memory is not reserved behind a read. `room` may
+/// already contain the reservation for the first frame. Bytes after a fault are dropped, because
+/// nothing tells where the next frame begins. Each call therefore removes bytes from the input,
+/// unless it returns an empty batch.
 pub(crate) fn decode_batch<S>(
     settings: &Settings,
     large_requests: &LargeRequests,

@@ -291,7 +291,7 @@ async fn handle<S: Stream>(
 }
 
 /// Writes the output, and handles the requests that the core has deferred to this task after a
-/// write. Each wait that may take long must call this. Breaks if the connection must end.
+/// write. Waits for memory and for budgets call this. Breaks if the connection must end.
 pub(crate) async fn serve<S: Stream>(
     context: &RequestContext,
     connection: &Arc<Connection>,
