@@ -149,6 +149,6 @@ fn kind_of(before: Option<&Znode>, after: Option<&Znode>) -> Option<DifferenceKi
         (Some(before), Some(after)) if before.czxid != after.czxid => {
             Some(DifferenceKind::Replaced)
         }
-        (Some(before), Some(after)) => (before != after).then_some(DifferenceKind::Changed),
+        (Some(before), Some(after)) => (!before.is_same(after)).then_some(DifferenceKind::Changed),
     }
 }

@@ -17,6 +17,7 @@ use crate::index::postings::{Posting, decode};
 use crate::index::recent::RecentKeys;
 use crate::limits::{CACHED_BLOCKS, PAGE_BLOCKS_MAX};
 use crate::record::{Block, BlockRow, Change, Content, Era};
+use crate::recording::expand::{hash_of, inline};
 use crate::recording::filter::PathFilter;
 
 /// Changes in a block, shared with its readers.
@@ -329,17 +330,11 @@ impl HistoryView {
         };
         let segment = segment.ok_or_else(|| self.files_replaced())?;
         let bytes = segment.read(offset, None)?;
-        if bytes.len() as u64 != content.size
-            || crate::recording::expand::hash_of(&bytes)[..] != content.hash
-        {
+        if bytes.len() as u64 != content.size || hash_of(&bytes)[..] != content.hash {
             let reason = "a stored content does not match its change";
             return Err(HistoryError::damaged(segment.path(), reason));
         }
-        Ok(Content {
-            inline: Some(bytes.into()),
-            offset: None,
-            ..content.clone()
-        })
+        Ok(inline(bytes.into()))
     }
 }
 

@@ -14,6 +14,8 @@ use prost::Message;
 use proto::position::Position;
 use proto::{Acl, Zxid};
 
+use crate::recording::expand::hash_of;
+
 pub use generated::{AclEntry, AclList, Change, Content, ExportedChange, Kind, Operation, Znode};
 pub(crate) use generated::{Block, BlockRow, Era, IndexRow, RunRow};
 
@@ -63,6 +65,19 @@ impl Content {
     pub fn bytes(&self) -> Option<&Bytes> {
         self.inline.as_ref()
     }
+
+    /// Returns whether both contents have the same bytes. One era may have stored bytes that
+    /// another era omitted.
+    fn is_same(&self, other: &Self) -> bool {
+        if self.inline.is_some() == other.inline.is_some() {
+            return self == other;
+        }
+        let hash = |content: &Self| match &content.inline {
+            Some(bytes) => Bytes::copy_from_slice(&hash_of(bytes)),
+            None => content.hash.clone(),
+        };
+        self.size == other.size && hash(self) == hash(other)
+    }
 }
 
 /// Returns the ACL in a content, or `None` if its bytes are missing or invalid.
@@ -79,6 +94,22 @@ pub(crate) fn acl_list(content: Option<&Content>) -> crate::Result<AclList> {
 }
 
 impl Znode {
+    /// Returns whether both states have the same stat, data and ACL.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let stat = |znode: &Self| Self {
+            data: None,
+            acl: None,
+            ..znode.clone()
+        };
+        let is_content_same = |one: &Option<Content>, other: &Option<Content>| match (one, other) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (one, other) => one == other,
+        };
+        stat(self) == stat(other)
+            && is_content_same(&self.data, &other.data)
+            && is_content_same(&self.acl, &other.acl)
+    }
+
     /// Returns the ACL if it is known.
     pub fn acl_list(&self) -> Option<AclList> {
         list_of(self.acl.as_ref())

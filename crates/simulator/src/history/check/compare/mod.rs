@@ -171,11 +171,9 @@ fn origins(open: &Both) -> BTreeMap<i64, Origin> {
         .collect()
 }
 
-/// Returns a content without its hash, which must exist only for a long content.
+/// Returns a content without its hash, which must exist if the bytes are omitted.
 fn plain_content(mut content: Content) -> Content {
-    if content.inline.is_none() && content.hash.len() == 16
-        || content.inline.is_some() && content.offset.is_none()
-    {
+    if content.inline.is_none() && content.hash.len() == 16 {
         content.hash.clear();
     }
     content
