@@ -232,6 +232,29 @@ impl<M: Machine, P: Primitives> std::fmt::Debug for Executor<M, P> {
     }
 }
 
+/// A machine's own thread, which may wait for a deadline. A simulated clock does not wake the thread
+/// when it moves, so the simulation must wake it.
+pub trait WaitingThread: Send + Sync {
+    /// Returns the deadline by [`Settings::now_ms`]; `i64::MAX` without one.
+    fn deadline_ms(&self) -> i64;
+
+    /// Wakes the thread.
+    fn wake(&self);
+}
+
+impl<M: Machine, P: Primitives> WaitingThread for Executor<M, P>
+where
+    Self: Send + Sync,
+{
+    fn deadline_ms(&self) -> i64 {
+        self.parked_until_ms.load(Ordering::Relaxed)
+    }
+
+    fn wake(&self) {
+        Self::wake(self);
+    }
+}
+
 /// A machine that one thread holds.
 struct MachineGuard<'a, M: Machine + 'a, P: Primitives>(
     <P::Lock<Option<M>> as Lock<Option<M>>>::Guard<'a>,

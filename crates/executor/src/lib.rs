@@ -26,7 +26,7 @@ pub mod sync;
 mod threads;
 
 pub use direct_write::DirectWrite;
-pub use executor::{Executor, Machine, Settings};
+pub use executor::{Executor, Machine, Settings, WaitingThread};
 pub use mailbox::Mailbox;
 pub use primitives::{Atomic, Lock, Parker, Primitives, Queue};
 pub use threads::{Channel, ThreadParker, Threads};

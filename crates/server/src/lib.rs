@@ -29,6 +29,7 @@ pub use assemble::server::{Server, Started};
 pub use assemble::start_checks;
 pub use disk::recovery::{RecoveredTree, recover_tree};
 pub use error::{EXIT_ELECTION_PORT, StartError};
+pub use executor::WaitingThread;
 pub use kerberos::kerberos_environment;
 pub use replica::Service;
 pub use transport::sasl::gssapi::IS_BUILT_IN as HAS_GSSAPI;

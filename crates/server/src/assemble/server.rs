@@ -8,7 +8,7 @@ use std::time::Duration;
 use admin::audit::AuditWriter;
 use admin::served::Readers;
 use config::{AuditSettings, Config};
-use executor::Queue as _;
+use executor::{Queue as _, WaitingThread};
 use frontend::{Frontend, log_state};
 use metrics::Metrics;
 use proto::{Sid, Zxid};
@@ -161,6 +161,11 @@ impl Server {
     /// of the runtime must already be blocked, so that none of them runs the core.
     pub fn block_core(&self, wait: impl FnOnce() + Send + 'static) {
         self.core.send(CoreMessage::Block(Box::new(wait)));
+    }
+
+    /// Returns the core's thread, for a simulated clock.
+    pub fn core_thread(&self) -> Arc<dyn WaitingThread> {
+        self.core.clone()
     }
 
     /// Ends the threads of a server as if its process had been killed, without answering clients or

@@ -471,12 +471,7 @@ impl SharedState {
             secure,
             operators,
         } = self.opened;
-        let Figures {
-            metrics,
-            role,
-            traces,
-            ..
-        } = self.figures;
+        let figures = self.figures;
         let mut tasks = vec![tokio::spawn(report_suppressed_lines()).abort_handle()];
         if let Some(every) = purge_interval(config) {
             let retain = config.purge.retain as usize;
@@ -485,7 +480,7 @@ impl SharedState {
             tasks.push(tokio::spawn(purge).abort_handle());
         }
         if let Some(monitor) = config.pause_monitor.clone() {
-            let watch = pauses::watch(monitor, metrics.clone());
+            let watch = pauses::watch(monitor, figures.metrics.clone());
             tasks.push(tokio::spawn(watch).abort_handle());
         }
         tasks.extend(tls.watch());
@@ -495,10 +490,10 @@ impl SharedState {
             let accepting = accept_loop(self.frontend.context.clone(), listener, acceptor);
             tasks.push(tokio::spawn(accepting).abort_handle());
         }
-        tasks.extend(operators.into_tasks(config, traces, role));
+        tasks.extend(operators.into_tasks(config, figures.traces, figures.role));
         Server {
             frontend: self.frontend,
-            metrics,
+            metrics: figures.metrics,
             failure: self.failure,
             core: self.core,
             tasks,
@@ -582,8 +577,13 @@ fn spawn(
     name: &'static str,
     run: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, StartError> {
+    // A simulated clock applies only within the context of its runtime.
+    let runtime = tokio::runtime::Handle::current();
     std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(run)
+        .spawn(move || {
+            let _context = runtime.enter();
+            run();
+        })
         .map_err(|source| StartError::Thread { name, source })
 }
