@@ -240,6 +240,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "server-simulator",
+        &["client", "config", "frontend", "proto", "server", "testkit"],
+    ),
+    (
         "fuzz",
         &[
             "jute",
@@ -536,7 +540,13 @@ const CODE_LINES_MAX: usize = 8_000;
 const SERVER_LINES_MAX: usize = 4_000;
 
 /// Crates that nobody installs.
-const NOT_SHIPPED: &[&str] = &["frontend-simulator", "fuzz", "lab", "simulator"];
+const NOT_SHIPPED: &[&str] = &[
+    "frontend-simulator",
+    "fuzz",
+    "lab",
+    "server-simulator",
+    "simulator",
+];
 
 #[test]
 fn shipped_crates_have_a_bounded_number_of_lines() {

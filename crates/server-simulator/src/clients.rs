@@ -1,0 +1,156 @@
+//! Clients that write and read znodes, and record the answers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use client::{Client, Create, Error, MultiOp, Options};
+use testkit::Random;
+use testkit::linearizability::Call;
+use testkit::linearizability::znode::{Answer, Question};
+use tokio::time::{sleep, timeout};
+
+use crate::settings::{CLIENT_PORT, address_of};
+use crate::world::World;
+
+/// Time after which a client no longer waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Returns the path of a znode.
+pub(crate) fn path_of(znode: usize) -> String {
+    format!("/z{znode}")
+}
+
+/// Returns the servers for a connection.
+pub(crate) fn servers(world: &World) -> String {
+    let members = world.settings.members();
+    let all: Vec<String> = members
+        .map(|member| format!("{}:{CLIENT_PORT}", address_of(member)))
+        .collect();
+    all.join(",")
+}
+
+/// Runs a client until it has sent all its requests.
+pub(crate) async fn run(world: Arc<World>, mut random: Random) {
+    let mut session = None;
+    for _ in 0..world.settings.requests {
+        if world.found().is_some() {
+            break;
+        }
+        sleep(Duration::from_millis(random.range(0, 1500).unsigned_abs())).await;
+        let client = match session.take() {
+            Some(client) => client,
+            None => match connect(&world, &mut random).await {
+                Some(client) => client,
+                None => continue,
+            },
+        };
+        let znode = random.below(world.settings.znodes);
+        if request(&world, &client, znode, &mut random).await {
+            session = Some(client);
+        }
+    }
+    if let Some(client) = session {
+        let _ = timeout(PATIENCE, client.close()).await;
+    }
+    world.active.fetch_sub(1, Ordering::Relaxed);
+}
+
+pub(crate) async fn connect(world: &World, random: &mut Random) -> Option<Client> {
+    let timeout_ms = random.range(500, 30_000).unsigned_abs();
+    let options = Options::new(&servers(world))
+        .with_seed(random.any())
+        .with_session_timeout(Duration::from_millis(timeout_ms));
+    Client::connect(options).await.ok()
+}
+
+/// Sends a request and records it. Returns whether the session continues.
+async fn request(world: &World, client: &Client, znode: usize, random: &mut Random) -> bool {
+    let (path, question) = (path_of(znode), draw(world, random));
+    let asked_at = world.moment();
+    let asking = timeout(PATIENCE, ask(world, client, &path, &question));
+    let (answer, goes_on) = match asking.await {
+        Ok(Ok(answer)) => (Some(answer), true),
+        Ok(Err(error)) => (answer_of(&error), !error.ends_session()),
+        Err(_) => (None, false),
+    };
+    let answer = answer.map(|answer| (answer, world.moment()));
+    if answer.is_some() || question != Question::Read {
+        let call = Call {
+            question,
+            asked_at,
+            answer,
+        };
+        world.calls[znode].lock().push(call);
+    }
+    goes_on
+}
+
+fn draw(world: &World, random: &mut Random) -> Question {
+    let version = i32::try_from(random.below(5)).expect("a small number");
+    let version = random.percent(40).then_some(version);
+    let value = world.value();
+    match random.below(10) {
+        0 | 1 => Question::Create(value),
+        2 => Question::Delete { version },
+        3..6 => Question::Set { value, version },
+        6 => Question::Check { version },
+        _ => Question::Read,
+    }
+}
+
+async fn ask(
+    world: &World,
+    client: &Client,
+    path: &str,
+    question: &Question,
+) -> client::Result<Answer> {
+    let required = |version: &Option<i32>| version.unwrap_or(-1);
+    Ok(match question {
+        Question::Create(value) => {
+            let create = Create::persistent();
+            client.create(path, value.to_string(), &create).await?;
+            Answer::Done
+        }
+        Question::Delete { version } => {
+            client.delete(path, required(version)).await?;
+            Answer::Done
+        }
+        Question::Set { value, version } => {
+            let setting = client.set_data(path, value.to_string(), required(version));
+            Answer::Version(setting.await?.version)
+        }
+        Question::Check { version } => {
+            let check = MultiOp::check(path, required(version));
+            client.multi(&[check]).await?;
+            Answer::Done
+        }
+        Question::Read => {
+            client.sync("/").await?;
+            let (data, stat) = client.get_data(path).await?;
+            let data = data.unwrap_or_default();
+            let text = std::str::from_utf8(&data);
+            let Some(value) = text.ok().and_then(|text| text.parse().ok()) else {
+                world.report("a znode contains what was written", &format!("{data:?}"));
+                return Ok(Answer::Missing);
+            };
+            Answer::Found {
+                value,
+                version: stat.version,
+            }
+        }
+    })
+}
+
+/// Returns the answer that an error contains.
+fn answer_of(error: &Error) -> Option<Answer> {
+    if error.is_no_node() {
+        Some(Answer::Missing)
+    } else if error.is_node_exists() {
+        Some(Answer::Exists)
+    } else if error.is_bad_version() {
+        Some(Answer::BadVersion)
+    } else {
+        None
+    }
+}

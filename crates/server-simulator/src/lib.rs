@@ -1,0 +1,128 @@
+//! Simulation of ensembles of whole servers on a simulated clock.
+//!
+//! The shipped servers, with their threads, real files and real sockets, run in one process. The
+//! clock of all timers moves only while all tasks and threads wait. The seed draws the
+//! configuration, the requests of the clients and the faults.
+//!
+//! * [`run`] runs one seed.
+
+mod checks;
+mod clients;
+mod clocks;
+mod ensemble;
+mod settings;
+mod threads;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use frontend::clock;
+use testkit::Random;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::ensemble::Members;
+use crate::settings::Settings;
+pub use crate::world::Violation;
+use crate::world::World;
+
+/// Results of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Number of calls with answers.
+    pub answered: usize,
+    /// Number of calls without answers.
+    pub unanswered: usize,
+    /// Simulated time.
+    pub took: Duration,
+    /// First violated invariant, if any.
+    pub violation: Option<Violation>,
+}
+
+/// Time after which the run has failed, in simulated time.
+const RUN_MAX: Duration = Duration::from_secs(48 * 3600);
+
+/// Runs one seed.
+pub fn run(seed: u64) -> Report {
+    // The clock begins before the runtime's clock is stopped.
+    let _ = clock::monotonic_ms();
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .on_thread_park(clocks::before_time_passes)
+        .build()
+        .expect("a runtime");
+    let report = runtime.block_on(simulate(seed));
+    runtime.shutdown_timeout(Duration::from_secs(10));
+    report
+}
+
+async fn simulate(seed: u64) -> Report {
+    let begun = Instant::now();
+    let waking = tokio::spawn(clocks::wake_cores());
+    let mut random = Random::new(seed);
+    let settings = Settings::draw(&mut random);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut members = Members::new(settings.clone(), dir.path().to_owned());
+    let mut failed = None;
+    for member in settings.members() {
+        if let Err(error) = members.start(member).await {
+            failed = Some(error);
+        }
+    }
+    let world = Arc::new(World::new(settings, members));
+    if let Some(error) = failed {
+        world.report("a member starts without files", &error);
+    }
+    let done = async {
+        let faults = tokio::spawn(ensemble::disturb(world.clone(), Random::new(random.any())));
+        for _ in 0..world.settings.clients {
+            tokio::spawn(clients::run(world.clone(), Random::new(random.any())));
+        }
+        while !world.is_over() {
+            sleep(Duration::from_millis(100)).await;
+        }
+        let _ = faults.await;
+        if world.found().is_none() {
+            at_end(&world).await;
+        }
+    };
+    if timeout(RUN_MAX, done).await.is_err() {
+        world.report(checks::LIVENESS, "the run does not end");
+    }
+    let all = world.settings.members().collect::<Vec<_>>();
+    for member in all {
+        world.members.lock().await.stop(member, false).await;
+    }
+    waking.abort();
+    let calls = world.calls.iter().flat_map(|calls| calls.lock().clone());
+    let (answered, unanswered): (Vec<_>, Vec<_>) = calls.partition(|call| call.answer.is_some());
+    Report {
+        answered: answered.len(),
+        unanswered: unanswered.len(),
+        took: begun.elapsed(),
+        violation: world.found(),
+    }
+}
+
+/// Ends all faults, and checks the members and the answers.
+async fn at_end(world: &World) {
+    let all: Vec<_> = world.settings.members().collect();
+    for member in all {
+        let mut members = world.members.lock().await;
+        members.separate(Vec::new());
+        members.slow_down(member, Duration::ZERO);
+        if !members.is_running(member)
+            && let Err(error) = members.start(member).await
+        {
+            world.report("a member starts with its own files", &error);
+            return;
+        }
+    }
+    if !checks::serves(world).await {
+        return world.report(checks::LIVENESS, "not all members serve after the faults");
+    }
+    checks::are_equal(world).await;
+    checks::are_linearizable(world);
+}

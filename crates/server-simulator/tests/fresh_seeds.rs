@@ -1,0 +1,69 @@
+//! Seeds that were never run before. All invariants must hold with each of them.
+//!
+//! `ZOARIUM_SIMULATOR_FROM` repeats the seeds of an earlier run, and `ZOARIUM_SERVER_SEEDS` runs
+//! more. With `RUST_LOG=debug`, the log lines of the servers are printed.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use server_simulator::{Report, run};
+
+const SEEDS: u64 = 10;
+/// Real time after which a seed never ends. It takes some seconds otherwise.
+const ENDLESS: Duration = Duration::from_secs(300);
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Returns the time in milliseconds, shifted to leave room for more seeds after it.
+fn fresh() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.expect("the clock is behind 1970").as_millis();
+    u64::try_from(millis).expect("a time of this age") << 16
+}
+
+fn command(seed: u64) -> String {
+    format!(
+        "ZOARIUM_SIMULATOR_FROM={seed} ZOARIUM_SERVER_SEEDS=1 \
+         cargo test -p zoarium-server-simulator"
+    )
+}
+
+/// Runs a seed. Ends the process if a task or a thread never waits. Nothing within the simulation
+/// can notice this.
+fn run_watched(seed: u64) -> Report {
+    let (is_done, done) = mpsc::channel::<()>();
+    let watching = std::thread::spawn(move || {
+        if done.recv_timeout(ENDLESS) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("a task or a thread never waits\n  {}", command(seed));
+            std::process::exit(1);
+        }
+    });
+    let report = run(seed);
+    drop(is_done);
+    watching.join().expect("the watch");
+    report
+}
+
+#[test]
+fn every_invariant_holds() {
+    if std::env::var_os("RUST_LOG").is_some() {
+        let lines = tracing_subscriber::fmt();
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        lines.with_env_filter(filter).init();
+    }
+    let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
+    let count = number("ZOARIUM_SERVER_SEEDS").unwrap_or(SEEDS);
+    println!("{count} seeds from {from}");
+    let mut failed = Vec::new();
+    for seed in from..from + count {
+        let report = run_watched(seed);
+        println!("{seed}: {report:?}");
+        if let Some(violation) = &report.violation {
+            let (name, text) = (violation.invariant, &violation.text);
+            failed.push(format!("{name}: {text}\n  {}", command(seed)));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
