@@ -14,6 +14,9 @@ use super::summary::Moments;
 /// could exhaust the memory of the server. Further keys are not recorded.
 pub const KEYS_MAX: usize = 1000;
 
+/// Maximum length of a key, bytes. The name of a znode may be as long as a request.
+pub const KEY_BYTES_MAX: usize = 256;
+
 /// Values recorded for a key.
 pub trait Tally: Default {
     /// Adds a value.
@@ -75,7 +78,7 @@ impl<T: Tally> Keyed<T> {
         let mut tallies = self.0.own_shard().lock();
         if let Some(tally) = tallies.get_mut(key) {
             tally.record(value);
-        } else if tallies.len() < KEYS_MAX {
+        } else if tallies.len() < KEYS_MAX && key.len() <= KEY_BYTES_MAX {
             tallies.entry(key.into()).or_default().record(value);
         }
     }
@@ -85,7 +88,7 @@ impl<T: Tally> Keyed<T> {
         let mut tallies = self.0.own_shard().lock();
         if let Some(known) = tallies.get_mut(key) {
             known.merge(tally);
-        } else if tallies.len() < KEYS_MAX {
+        } else if tallies.len() < KEYS_MAX && key.len() <= KEY_BYTES_MAX {
             tallies.entry(key.into()).or_default().merge(tally);
         }
     }
@@ -148,5 +151,18 @@ mod tests {
         set.merge("one too many", &5);
         assert_eq!(set.get()["0"], 7);
         assert_eq!(set.get().len(), KEYS_MAX);
+    }
+
+    /// A client can create and delete a znode with a long name, so no quota bounds the keys.
+    #[test]
+    fn long_keys_are_not_kept() {
+        let set = CounterSet::new(1);
+        let longest = "x".repeat(KEY_BYTES_MAX);
+        set.record(&longest, 1);
+        for key in [format!("{longest}x"), "y".repeat(1 << 20)] {
+            set.record(&key, 1);
+            set.merge(&key, &1);
+        }
+        assert_eq!(set.get().into_keys().collect::<Vec<_>>(), [longest]);
     }
 }
