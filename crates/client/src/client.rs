@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use proto::{OpCode, SessionId};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::chroot::Chroot;
@@ -103,8 +102,8 @@ impl Client {
         })?;
         let mut random = fastrand::Rng::with_seed(options.seed.unwrap_or_else(seed));
         let mut hosts = Hosts::new(&options.servers, options.is_shuffled, random.u64(..));
-        let origin = Instant::now();
-        let connection = driver::connect(&options, &mut hosts).await?;
+        // The session began with this attempt. Earlier failed attempts do not shorten it.
+        let (connection, origin) = driver::connect(&options, &mut hosts).await?;
         let accepted = &connection.accepted;
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
         let (events, _) = broadcast::channel(EVENTS_MAX);

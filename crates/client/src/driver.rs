@@ -18,15 +18,19 @@ use crate::wire::Wire;
 type ServerWire = Wire<transport::Stream>;
 
 /// Opens or continues the session that `options` describe. Tries each server once, and repeats this
-/// until `options.wait` has passed.
-pub(crate) async fn connect(options: &Options, hosts: &mut Hosts) -> Result<RawConnection> {
+/// until `options.wait` has passed. Also returns the time at which the successful attempt began.
+pub(crate) async fn connect(
+    options: &Options,
+    hosts: &mut Hosts,
+) -> Result<(RawConnection, Instant)> {
     let begun = Instant::now();
     let mut last = Error::NoServers;
     loop {
         let mut pause = Duration::ZERO;
         for _ in 0..hosts.len() {
+            let opened = Instant::now();
             match RawConnection::open(&hosts.current(), &options.handshake()).await {
-                Ok(connection) => return Ok(connection),
+                Ok(connection) => return Ok((connection, opened)),
                 Err(error) if error.ends_session() => return Err(error),
                 Err(error) => last = error,
             }

@@ -1,5 +1,10 @@
 //! Behaviour of a client after the loss of its connection.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use crate::support::{FakeConnection, FakeServer, PASSWORD, Received, SESSION, soon};
 use bytes::Bytes;
 use jute::{Encode, Reader};
@@ -8,7 +13,10 @@ use proto::request::{ReadRequest, Request, SetWatchesRequest};
 use proto::response::{ErrorResponse, GetDataResponse};
 use proto::watch::EventType;
 use proto::{OpCode, SessionId, Stat, Xid};
-use zoarium_client::{AddWatchMode, Client, Error, Options, Session, State};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use zoarium_client::{AddWatchMode, Client, Dial, Dialing, Duplex, Error, Options, Session, State};
 
 async fn connected(server: &FakeServer) -> (Client, FakeConnection) {
     let (client, (connection, _)) =
@@ -22,7 +30,11 @@ async fn answer_get_data(connection: &mut FakeConnection, zxid: i64) {
 }
 
 /// Answers a getData request.
-async fn answer(connection: &mut FakeConnection, request: &Received, zxid: i64) {
+async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut FakeConnection<S>,
+    request: &Received,
+    zxid: i64,
+) {
     let body = GetDataResponse {
         data: None,
         stat: Stat::default(),
@@ -292,4 +304,60 @@ async fn refused_credentials_are_not_sent_again() {
     let (mut second, _) = server.accept_session().await;
     let ((), result) = tokio::join!(answer_get_data(&mut second, 1), client.get_data("/a"));
     result.unwrap();
+}
+
+/// Fails slowly several times, then connects.
+#[derive(Debug)]
+struct SlowNetwork {
+    failures_left: AtomicU32,
+    connected: mpsc::UnboundedSender<DuplexStream>,
+}
+
+impl Dial for SlowNetwork {
+    fn dial(&self, _server: &str) -> Dialing {
+        let left = self.failures_left.load(Ordering::Relaxed);
+        let connected = self.connected.clone();
+        if left > 0 {
+            self.failures_left.store(left - 1, Ordering::Relaxed);
+            return Box::pin(async {
+                sleep(Duration::from_secs(4)).await;
+                Err(io::ErrorKind::HostUnreachable.into())
+            });
+        }
+        Box::pin(async move {
+            let (ours, theirs) = tokio::io::duplex(1 << 16);
+            connected.send(theirs).unwrap();
+            Ok(Box::new(ours) as Box<dyn Duplex>)
+        })
+    }
+}
+
+/// Attempts that failed before take longer than the session timeout.
+#[tokio::test(start_paused = true)]
+async fn a_slow_connect_does_not_use_up_the_session() {
+    let (connected, mut connections) = mpsc::unbounded_channel();
+    let network = SlowNetwork {
+        failures_left: AtomicU32::new(3),
+        connected,
+    };
+    let options = Options::new("a:1")
+        .with_dialer(Arc::new(network))
+        .with_wait(Duration::from_secs(60));
+    let serving = async {
+        let mut connection = FakeConnection::over(connections.recv().await.unwrap());
+        connection.read_connect().await;
+        connection.grant(4000).await;
+        connection
+    };
+    let (client, mut connection) = tokio::join!(Client::connect(options), serving);
+    let client = client.unwrap();
+    let state = client.state();
+    let serving = async {
+        let request = connection.expect(OpCode::GetData).await;
+        answer(&mut connection, &request, 1).await;
+    };
+    let (found, ()) = tokio::join!(client.get_data("/a"), serving);
+    found.unwrap();
+    let state = state.borrow();
+    assert!(matches!(*state, State::Connected { .. }), "{state:?}");
 }

@@ -8,6 +8,7 @@ use jute::{Decode, Encode, Reader};
 use proto::connect::{ConnectRequest, ConnectResponse, ReplyHeader, RequestHeader};
 use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
 use proto::{OpCode, SessionId, Xid, Zxid};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use zoarium_client::frame::put_frame;
 use zoarium_client::{Options, Wire};
@@ -53,9 +54,7 @@ impl FakeServer {
     pub(crate) async fn accept(&self) -> FakeConnection {
         let (stream, _) = soon("a connection", self.listener.accept()).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        FakeConnection {
-            wire: Wire::new(stream, 1 << 20),
-        }
+        FakeConnection::over(stream)
     }
 
     /// Accepts the next connection, with a session timeout of 30 s.
@@ -67,8 +66,8 @@ impl FakeServer {
     }
 }
 
-pub(crate) struct FakeConnection {
-    wire: Wire<TcpStream>,
+pub(crate) struct FakeConnection<S = TcpStream> {
+    wire: Wire<S>,
 }
 
 /// Request as the server received it.
@@ -84,7 +83,13 @@ impl Received {
     }
 }
 
-impl FakeConnection {
+impl<S: AsyncRead + AsyncWrite + Unpin> FakeConnection<S> {
+    pub(crate) fn over(stream: S) -> Self {
+        Self {
+            wire: Wire::new(stream, 1 << 20),
+        }
+    }
+
     async fn frame(&mut self) -> Bytes {
         let next = async {
             loop {
