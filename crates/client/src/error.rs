@@ -90,6 +90,9 @@ pub enum LossReason {
     /// The server refused the credentials. It closes the connection after that.
     #[error("authentication failed")]
     AuthFailed,
+    /// The server refused to set the watches of the session again. Contains the error code.
+    #[error("the server refused to set the watches again: {}", Code(*.0))]
+    WatchesRefused(i32),
     /// The application removed the server from the list
     /// ([`Client::set_servers`](crate::Client::set_servers)).
     #[error("the server was removed from the list of servers")]

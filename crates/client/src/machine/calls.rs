@@ -259,6 +259,10 @@ impl Machine {
             return Ok(());
         };
         link.last_heard = now;
+        if header.err == 0 && header.xid != Xid::EVENT && !link.has_served {
+            link.has_served = true;
+            self.hosts.handle_served();
+        }
         match header.xid {
             Xid::EVENT => return self.handle_event(&header, body),
             Xid::PING => {
@@ -267,11 +271,9 @@ impl Machine {
                 }
             }
             Xid::SET_WATCHES => {
+                // The server has set none of them, so events would be lost.
                 if header.err != 0 {
-                    tracing::warn!(
-                        err = header.err,
-                        "cannot set the watches again after a reconnect"
-                    );
+                    return Err(LossReason::WatchesRefused(header.err));
                 }
             }
             Xid::AUTH if link.auths_restored > 0 => {
@@ -353,9 +355,14 @@ impl Machine {
                 let _ = reply.send(result);
             }
             ReplyTarget::Cleanup(cleanup) => {
-                found = done(&cleanup, header.err, body)?;
+                let later = if is_temporary(header.err) {
+                    Some(cleanup)
+                } else {
+                    found = done(&cleanup, header.err, body)?;
+                    later(cleanup)
+                };
                 let due = now + self.ping_interval();
-                let later = later(cleanup).map(|cleanup| LaterCleanup { due, cleanup });
+                let later = later.map(|cleanup| LaterCleanup { due, cleanup });
                 self.later.extend(later);
             }
             ReplyTarget::Nobody => {}
@@ -383,6 +390,12 @@ impl Machine {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns whether the server may execute the same request later: it is overloaded, or it has no
+/// quorum.
+fn is_temporary(err: i32) -> bool {
+    err == ErrorCode::ThrottledOp.code() || err == ErrorCode::NotReadOnly.code()
 }
 
 /// Returns the further background work that results from the answer to `cleanup`.

@@ -73,6 +73,9 @@ pub(crate) struct Machine {
     session: Arc<Mutex<Session>>,
     /// Whether the next handshake requests a new session.
     wants_new_session: bool,
+    /// Whether a server with a quorum has accepted the session. Other servers do not know the
+    /// session of a read-only server. Source: ClientCnxn.seenRwServerBefore.
+    is_known_to_quorum: bool,
     timeout: Duration,
     last_zxid: Zxid,
     watches: Watches,
@@ -112,6 +115,10 @@ struct ServerConnection {
     pings: VecDeque<Duration>,
     last_sent: Duration,
     last_heard: Duration,
+    /// Whether the server has answered a request or a ping without an error. Before that, the
+    /// connection counts as a failed attempt, because a server may accept a session, refuse its
+    /// watches, and close the connection, each time again.
+    has_served: bool,
     /// Whether a closeSession request was sent. The client sends nothing after it. The server
     /// closes the connection without reading further requests, and an unread request could make the
     /// operating system discard the answer to closeSession.
@@ -164,6 +171,7 @@ impl Machine {
         dialed: Duration,
     ) -> Self {
         Self {
+            is_known_to_quorum: options.session.is_some(),
             options,
             hosts,
             new_servers: ends.new_servers,
@@ -227,7 +235,7 @@ impl Machine {
             self.hosts.replace(servers);
         }
         self.phase = Phase::Dialing { since: now };
-        let session = (!self.wants_new_session).then(|| self.session.lock().clone());
+        let session = self.offers_session().then(|| self.session.lock().clone());
         // Each server gets its share of the time before the session is lost. Source:
         // ClientCnxn.connectTimeout.
         let servers = u32::try_from(self.hosts.len().max(1)).unwrap_or(u32::MAX);
@@ -261,7 +269,7 @@ impl Machine {
         match error {
             // If the client wants a new session, the server refuses new sessions. This is a failed
             // attempt like any other.
-            Error::SessionExpired { .. } if !self.wants_new_session => {
+            Error::SessionExpired { .. } if self.offers_session() => {
                 if self.options.is_renewed {
                     self.renew(now);
                 } else {
@@ -287,13 +295,18 @@ impl Machine {
         }
     }
 
+    /// Returns whether a handshake continues the session.
+    fn offers_session(&self) -> bool {
+        !self.wants_new_session && self.is_known_to_quorum
+    }
+
     fn connect(&mut self, accepted: Accepted, out: &mut Vec<u8>, now: Duration) {
         if let Phase::Dialing { since } = self.phase {
             self.touched = since;
         }
         self.is_unreachable = false;
         self.dial_error = None;
-        self.hosts.handle_served();
+        self.is_known_to_quorum |= !accepted.read_only;
         let connected = State::connected(self.hosts.current(), &accepted);
         self.timeout = accepted.session_timeout;
         *self.session.lock() = accepted.session;
@@ -305,6 +318,7 @@ impl Machine {
             pings: VecDeque::new(),
             last_sent: now,
             last_heard: now,
+            has_served: false,
             is_closing: false,
             is_closed: false,
             is_removed: is_removed(&self.new_servers, &self.hosts.current()),
@@ -361,14 +375,19 @@ impl Machine {
             return;
         };
         let cleanups = link.in_flight.fail_all(reason);
-        let is_closed = link.is_closed;
+        let (is_closed, has_served) = (link.is_closed, link.has_served);
         self.undone.extend(cleanups);
         if is_closed {
             return self.end(State::Closed);
         }
         tracing::debug!(session = %self.session_id(), %reason, "connection lost");
-        self.hosts.handle_lost();
-        self.phase = Phase::Pausing { until: now };
+        let pause = if has_served {
+            self.hosts.handle_lost();
+            Duration::ZERO
+        } else {
+            self.hosts.handle_failed()
+        };
+        self.phase = Phase::Pausing { until: now + pause };
         self.state.send(State::Reconnecting);
         if self.inbox.is_closed() && self.inbox.is_empty() {
             self.end(State::Closed);
@@ -485,6 +504,7 @@ impl Machine {
             .end(&State::Expired.refusal(OpCode::Ping, session));
         self.last_zxid = Zxid::ZERO;
         self.wants_new_session = true;
+        self.is_known_to_quorum = false;
         // A server was reached, so the calls may wait for a whole session timeout again.
         self.touched = now;
         self.is_unreachable = false;
