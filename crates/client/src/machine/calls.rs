@@ -273,6 +273,10 @@ impl Machine {
             Xid::SET_WATCHES => {
                 // The server has set none of them, so events would be lost.
                 if header.err != 0 {
+                    tracing::warn!(
+                        err = header.err,
+                        "cannot set the watches again after a reconnect"
+                    );
                     return Err(LossReason::WatchesRefused(header.err));
                 }
             }
