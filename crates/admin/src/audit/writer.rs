@@ -110,9 +110,7 @@ const ERROR_LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 impl Troubles {
     fn note(&mut self, outcome: io::Result<()>) {
-        let Err(error) = outcome else {
-            return;
-        };
+        let Err(error) = outcome else { return };
         let is_due = self
             .logged_at
             .is_none_or(|at| at.elapsed() >= ERROR_LOGGED_EVERY);

@@ -142,7 +142,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Console {
     settings: Settings,
     names: Names,
-    visits: Visits,
+    pub(crate) visits: Visits,
     questions: Semaphore,
 }
 
@@ -216,12 +216,6 @@ impl Console {
             let text = "the request comes from a page of another site";
             return Err(Refusal::new(StatusCode::FORBIDDEN, "Origin", text));
         }
-        let limit = self.body_limit(&head.method, path);
-        let body = if is_read {
-            Bytes::new()
-        } else {
-            read_body(body, limit).await?
-        };
         let what = path.strip_prefix(BELOW).unwrap_or_default();
         if head.method == Method::POST && what == "visit" {
             return self.begin(member, caller).await.map(Outcome::Answer);
@@ -232,6 +226,13 @@ impl Console {
             call: Call::parse(head.uri.query()),
         };
         check_route(&head.method, what)?;
+        // Strangers without a visit must not occupy a slot with a slow body.
+        let limit = self.body_limit(&head.method, path);
+        let body = if is_read {
+            Bytes::new()
+        } else {
+            read_body(body, limit).await?
+        };
         match (&head.method, what) {
             (&Method::GET, "ensemble") => Ok(Outcome::Ensemble),
             (&Method::GET, "sessions") => request.sessions().await,

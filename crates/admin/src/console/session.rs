@@ -121,24 +121,24 @@ impl ZnodeSession {
                 return Ok(kept);
             }
         }
-        let read: GetChildren2Response = self.ask(OpCode::GetChildren2, &request).await?;
-        let stat = read.stat;
-        let sorting = blocking::run(move || {
-            let mut names = read.children;
-            names.sort_unstable();
-            names
+        let reply = self.call(OpCode::GetChildren2, request.to_bytes()).await?;
+        // A list may have millions of names, so it is not decoded on a worker of the runtime.
+        let reading = blocking::run(move || {
+            let mut read: GetChildren2Response = decode(reply)?;
+            read.children.sort_unstable();
+            Ok::<_, Fault>(read)
         });
         let failed = |error: tokio::task::JoinError| Fault::Answer(error.to_string());
-        let names: Vec<Str> = sorting.await.map_err(failed)?;
+        let read = reading.await.map_err(failed)??;
         // Drops the previous list first, so that its permit is available again.
         *self.listed.lock() = None;
-        let is_long = names.len() > CHILDREN_PAGE;
+        let is_long = read.children.len() > CHILDREN_PAGE;
         let permit = is_long.then(|| LISTS.try_acquire().ok()).flatten();
         let is_kept = permit.is_some();
         let listed = Arc::new(Children {
             path: path.to_owned(),
-            stat,
-            names,
+            stat: read.stat,
+            names: read.children,
             _kept: permit,
         });
         if is_kept {

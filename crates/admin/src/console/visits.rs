@@ -62,8 +62,8 @@ impl Visits {
     /// idle for the longest time. Returns false if that visit has been idle for less than
     /// [`VISIT_YIELDS_MS`].
     pub(crate) fn begin(&self, token: String, address: IpAddr, now_ms: u64) -> bool {
+        self.forget_idle(now_ms);
         let mut visits = self.0.lock();
-        visits.retain(|_, visit| visit.silent_ms(now_ms) < VISIT_IDLE_MS);
         let is_same = |visit: &Visit| visit.address == address;
         let of_address = visits.values().filter(|visit| is_same(visit)).count();
         let is_crowd = of_address >= VISITS_OF_ADDRESS_MAX;
@@ -86,6 +86,12 @@ impl Visits {
         };
         visits.insert(token, Arc::new(visit));
         true
+    }
+
+    /// Removes the visits that have expired. Their credentials must not stay in memory.
+    pub(crate) fn forget_idle(&self, now_ms: u64) {
+        let is_fresh = |visit: &Visit| visit.silent_ms(now_ms) < VISIT_IDLE_MS;
+        self.0.lock().retain(|_, visit| is_fresh(visit));
     }
 
     /// Returns the visit with this token, if it began at this address and has not expired.
@@ -124,6 +130,10 @@ mod tests {
         assert!(visits.find("b", HERE, 2_000).is_none());
         assert!(visits.find("a", HERE, 1_999 + VISIT_IDLE_MS).is_some());
         assert!(visits.find("a", HERE, 2_000 + 2 * VISIT_IDLE_MS).is_none());
+        visits.forget_idle(1_998 + 2 * VISIT_IDLE_MS);
+        assert_eq!(visits.0.lock().len(), 1);
+        visits.forget_idle(1_999 + 2 * VISIT_IDLE_MS);
+        assert!(visits.0.lock().is_empty());
     }
 
     #[test]

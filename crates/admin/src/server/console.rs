@@ -94,7 +94,9 @@ impl Admin {
     ) -> Response<ResponseBody> {
         let _at_work = activity.begin();
         let mut visitor = self.visitor(&request, caller);
-        visitor.subject = self.subject_of(caller).await;
+        // Behind a proxy, the certificate belongs to the proxy.
+        let subject = self.subject_of(caller).await;
+        visitor.subject = subject.filter(|_| !visitor.is_forwarded);
         let member = self.member();
         let answer = match console.answer(&member, request, &visitor).await {
             Outcome::Answer(answer) => return respond(answer),

@@ -243,17 +243,18 @@ mod history {
     }
 }
 
-/// Samples the figures of this member while the member runs.
+/// Samples the figures of this member while the member runs, and forgets visits with their logins.
 async fn keep_figures(admin: Weak<Admin>) {
     let mut steps = interval(limits::FIGURES_STEP);
     steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         steps.tick().await;
-        let Some(admin) = admin.upgrade() else {
-            return;
-        };
+        let Some(admin) = admin.upgrade() else { return };
         let workers = admin.workers.clone();
         let sampling = workers.run(move |_| {
+            if let Some(console) = &admin.console {
+                console.visits.forget_idle(admin.member().now_ms());
+            }
             if let Some(served) = admin.served.get() {
                 admin.kept.lock().sample(&*served.view);
             }

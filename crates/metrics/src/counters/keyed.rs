@@ -15,7 +15,7 @@ use super::summary::Moments;
 pub const KEYS_MAX: usize = 1000;
 
 /// Maximum length of a key, bytes. The name of a znode may be as long as a request.
-pub const KEY_BYTES_MAX: usize = 256;
+const KEY_BYTES_MAX: usize = 256;
 
 /// Values recorded for a key.
 pub trait Tally: Default {

@@ -34,9 +34,9 @@ pub(crate) enum Start<'a> {
 
 /// Returns the names that contain a text, in their order.
 fn matching<'a>(names: &'a [Str], like: &str) -> Vec<&'a Str> {
-    let like = like.to_ascii_lowercase();
-    let is_match = |name: &&Str| like.is_empty() || name.to_ascii_lowercase().contains(&like);
-    names.iter().filter(is_match).collect()
+    let is_like = |part: &[u8]| part.eq_ignore_ascii_case(like.as_bytes());
+    let found = |name: &&Str| like.is_empty() || name.as_bytes().windows(like.len()).any(is_like);
+    names.iter().filter(found).collect()
 }
 
 /// Returns the number of names before the page.
