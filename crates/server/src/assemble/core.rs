@@ -149,10 +149,6 @@ impl CoreThread {
         received_ms: u64,
         requests: Vec<ClientRequest>,
     ) {
-        if self.replica.is_forwarding() && connection.is_closed() {
-            // The leader need not order a disconnected client's requests.
-            return self.host.release_all(&requests);
-        }
         self.host.note_requests(connection, &requests);
         self.received_ms
             .extend(std::iter::repeat_n(received_ms, requests.len()));

@@ -3,6 +3,7 @@
 //! `ZOARIUM_TEST_SERVER=apache` uses Apache ZooKeeper instead of Zoarium, which shows whether a
 //! scenario itself is right.
 
+mod hasty;
 mod local;
 mod moved;
 mod pipelined;
