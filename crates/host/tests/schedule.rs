@@ -208,9 +208,14 @@ fn a_group_waits_for_the_queue_and_at_an_observer_for_more_records() {
         ..SINGLE
     };
     let empty = WaitingGroup { txns: 0, ..SINGLE };
+    let visited = WaitingGroup {
+        is_visitor_syncing: true,
+        ..SINGLE
+    };
     #[rustfmt::skip]
     let rows = [
         (false, empty, Syncer::NotYet, None, "there is nothing"),
+        (true, visited, Syncer::NotYet, None, "the end of the visitor's sync comes back to it"),
         (false, full, Syncer::NotYet, None, "the log thread's next report comes back to it"),
         (false, behind, Syncer::NotYet, None, "orders keep their places"),
         (false, SINGLE, Syncer::LogThread, None, "others wait for a voter's log"),

@@ -268,12 +268,14 @@ impl Schedule {
     }
 
     /// Returns the time until which the group waits for more records, ms. Returns `None` while the
-    /// log thread's queue is full, because that time could pass without any effect.
+    /// log thread's queue is full or a visitor syncs, because that time could pass without any
+    /// effect.
     pub fn gathers_until_ms(&self, group: &WaitingGroup) -> Option<i64> {
         let gathers = self.may_sync_late
             && group.txns > 0
             && group.bytes < limits::OBSERVER_GROUP_BYTES
             && !group.follows_orders
+            && !group.is_visitor_syncing
             && !group.is_log_full;
         gathers.then(|| group.since_ms + limits::OBSERVER_GROUP_MS)
     }
