@@ -39,15 +39,11 @@ pub(crate) fn check(
 ) -> Result<(), WrongHost> {
     let ip = ip.to_canonical();
     let given = Names::of(certificate);
-    let fits = given.fits_ip(ip)
-        || names.iter().any(|name| match name.parse::<IpAddr>() {
-            Ok(ip) => given.fits_ip(ip.to_canonical()),
-            Err(_) => given.fits_name(name),
-        });
-    if fits {
+    let address = ip.to_string();
+    if given.fits_host(&address) || names.iter().any(|name| given.fits_host(name)) {
         return Ok(());
     }
-    let wanted = [&[ip.to_string().as_str()], names].concat().join(" or ");
+    let wanted = [&[address.as_str()], names].concat().join(" or ");
     let found = given.describe();
     Err(WrongHost { wanted, found })
 }
@@ -88,6 +84,15 @@ impl Names {
         self.common
             .as_ref()
             .is_some_and(|common| fits(common, name))
+    }
+
+    /// Returns whether a host matches, which is a name or an address. Without alternative names, the
+    /// common name may be an address. Source: ZKHostnameVerifier.
+    pub(crate) fn fits_host(&self, host: &str) -> bool {
+        match host.parse::<IpAddr>() {
+            Ok(ip) if self.has_alternatives => self.fits_ip(ip.to_canonical()),
+            _ => self.fits_name(host),
+        }
     }
 
     /// Returns the addresses, the DNS names and the common name, as text.

@@ -4,7 +4,7 @@
 //! certificates from the same authority. A member's certificate is valid for a host in the member
 //! list, is this server's own, or matches a pattern set by the operator.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use config::{MemberCheckMode, QuorumTls};
 use parking_lot::RwLock;
@@ -80,11 +80,7 @@ impl MemberCheck {
 
     fn names_member(&self, certificate: &CertificateDer<'_>) -> bool {
         let names = Names::of(certificate);
-        let is_host = |host: &String| match host.parse::<IpAddr>() {
-            // Without alternative names, the common name may contain the address.
-            Ok(ip) => names.fits_ip(ip.to_canonical()) || names.fits_name(host),
-            Err(_) => names.fits_name(host),
-        };
+        let is_host = |host: &String| names.fits_host(host);
         self.hosts.read().iter().any(is_host)
             || names
                 .texts()
