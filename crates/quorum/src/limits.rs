@@ -35,11 +35,11 @@ pub const PEER_QUEUE_BYTES_MAX: usize = 32 << 20;
 
 /// Maximum number of concurrent connections from learners. Ensembles have dozens of learners. Each
 /// connection needs memory for its buffers.
-pub const LEARNER_LINKS_MAX: usize = 1024;
+pub const LEARNER_LINKS_MAX: usize = if cfg!(test) { 16 } else { 1024 };
 
 /// Maximum number of learners that are logging in. Above this number, the oldest is closed in favour
 /// of a new one.
-pub(crate) const LOGINS_MAX: usize = if cfg!(test) { 16 } else { LEARNER_LINKS_MAX };
+pub(crate) const LOGINS_MAX: usize = LEARNER_LINKS_MAX;
 
 /// Number of bytes of the transaction log that are read at a time for a learner.
 pub(crate) const LOG_PAGE_BYTES: usize = 1 << 20;

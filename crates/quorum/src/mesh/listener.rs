@@ -1,7 +1,9 @@
 //! Election port: binding, retries, and reading hellos.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::task::Poll;
 
 use proto::hello::{Endpoint, Hello, HelloFault};
 use tokio::io::AsyncReadExt;
@@ -90,12 +92,20 @@ async fn bind(endpoint: &Endpoint) -> io::Result<Vec<TcpListener>> {
     Ok(bound)
 }
 
+/// Accepts connections on all sockets. They close when this future is dropped, so that another task
+/// can bind their addresses at once. In tasks of their own, they would close later.
 async fn accept_on_all(listeners: Vec<TcpListener>, context: &ListenerContext) {
-    let mut all = JoinSet::new();
-    for listener in listeners {
-        all.spawn(accept(listener, context.clone()));
-    }
-    while all.join_next().await.is_some() {}
+    let accepting = |listener| Box::pin(accept(listener, context.clone()));
+    let mut all: Vec<_> = listeners.into_iter().map(accepting).collect();
+    poll_fn(|wakers| {
+        all.retain_mut(|one| one.as_mut().poll(wakers).is_pending());
+        if all.is_empty() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 async fn accept(listener: TcpListener, context: ListenerContext) {

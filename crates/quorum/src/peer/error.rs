@@ -62,6 +62,9 @@ pub(crate) enum PeerError {
     /// Another tree has replaced the tree that was being sent.
     #[error("the tree was replaced while the snapshot was sent")]
     TreeReplaced,
+    /// There are too many connections, and the learner has not introduced itself.
+    #[error("too many connections, closing the oldest one without an introduction")]
+    GivesWay,
     /// This side closes the connection. The core does not receive an event.
     #[error("closed by this server")]
     ClosedHere,

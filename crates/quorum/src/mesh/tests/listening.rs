@@ -83,6 +83,52 @@ async fn a_new_address_is_listened_on_in_place_of_the_old_one() {
     script.wait_for_close().await;
 }
 
+/// Waits until the server at this port announces this list. It may close earlier connections.
+async fn announces(port: u16, list: &Membership) {
+    let announced = async {
+        loop {
+            let mut script = Script::greet(port, 2).await;
+            if script.stream.readable().await.is_err()
+                || script.stream.peek(&mut [0]).await.ok() != Some(1)
+            {
+                continue;
+            }
+            let heard = script.received_notification().await;
+            if heard.config().unwrap() == list.node_data().as_bytes() {
+                return;
+            }
+        }
+    };
+    timeout(PATIENCE, announced).await.expect("the new list");
+}
+
+/// The first attempt to bind must succeed, although the old socket has the same address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kept_address_is_free_when_it_is_bound_again() {
+    let ensemble = TestEnsemble::new([1, 2]);
+    let settings = VoterSettings {
+        listen_on_all_ips: true,
+        bind_attempts: Some(1),
+        ..settings(1)
+    };
+    let list = ensemble.list(&[1, 2], &[], 0);
+    let mut peer = Peer::with(settings, &list, zxid(0));
+    announces(ensemble.port(1), &list).await;
+    for version in 1..4 {
+        let list = ensemble.list(&[1, 2], &[], version).node_data();
+        let own = format!("server.1=127.0.0.{version}:");
+        let list = list.replace("server.1=127.0.0.1:", &own);
+        let list = Membership::parse(&list, false).unwrap();
+        let role = MemberRole::Participant;
+        peer.voter.configure(list.clone(), None, role);
+        announces(ensemble.port(1), &list).await;
+    }
+    while let Ok(event) = peer.events.try_recv() {
+        let has_failed = matches!(event, VoterEvent::Failed { .. });
+        assert!(!has_failed, "{event:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_list_without_this_server_keeps_its_listeners() {
     let ensemble = TestEnsemble::new([1, 2, 3]);

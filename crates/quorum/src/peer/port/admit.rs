@@ -14,6 +14,7 @@ use zab::leader::LinkId;
 use super::Port;
 use super::link::{Link, discard};
 use crate::limits;
+use crate::peer::error::PeerError;
 use crate::peer::event::ReadAhead;
 
 impl Port {
@@ -62,9 +63,14 @@ impl Port {
         }
     }
 
-    /// Adds a connection, unless the term `number` is over or there are too many connections.
-    /// `ahead` has already been read from the stream.
+    /// Adds a connection, unless the term `number` is over. If there are too many connections, ends
+    /// the oldest one whose learner has not introduced itself, because an honest learner does so
+    /// within milliseconds. `ahead` has already been read from the stream.
     fn admit(self: &Arc<Self>, stream: Stream, ahead: Vec<u8>, peer: SocketAddr, number: u64) {
+        let silent = self.term.lock().silent_if_full();
+        if let Some(silent) = silent {
+            self.end(&silent, PeerError::GivesWay);
+        }
         let link = {
             let mut term = self.term.lock();
             if term.number != number {

@@ -105,6 +105,19 @@ struct Term {
     parting: Vec<Weak<Link>>,
 }
 
+impl Term {
+    /// Returns the oldest connection whose learner has not introduced itself, if there are too many
+    /// connections.
+    fn silent_if_full(&self) -> Option<Arc<Link>> {
+        if self.links.len() < limits::LEARNER_LINKS_MAX {
+            return None;
+        }
+        let silent = self.links.values();
+        let silent = silent.filter(|link| link.figures.learner().is_none());
+        silent.min_by_key(|link| link.id.0).cloned()
+    }
+}
+
 impl LearnerPort {
     /// Creates a closed port. `runtime` runs its tasks, and `sink` receives its events.
     pub(crate) fn new(

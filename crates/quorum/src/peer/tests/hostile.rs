@@ -12,6 +12,8 @@ use proto::packet::QuorumPacket;
 use proto::{Epoch, Id, SessionId, Zxid};
 use replica::{Input, LeaderEvent, LearnerEvent};
 
+use zab::leader::LinkId;
+
 use super::support::{
     TestMember, bytes_of, introduction, is_closed, raw_leader, raw_learner, write_packet,
 };
@@ -49,6 +51,27 @@ fn flood(mut stream: &TcpStream, packet: &[u8], most: usize) -> usize {
         }
     }
     written
+}
+
+/// Strangers that only connect must not keep learners out.
+#[test]
+fn a_learner_is_admitted_although_silent_peers_fill_the_port() {
+    let site = TestMember::new();
+    let (_port, address) = site.open_port();
+    let first = raw_learner(address);
+    site.learner_connected();
+    write_packet(&first, introduction(3));
+    site.learner_packets(1);
+    let silent: Vec<TcpStream> = (0..limits::LEARNER_LINKS_MAX)
+        .map(|_| raw_learner(address))
+        .collect();
+    let connected = silent.iter().skip(1).map(|_| site.learner_connected());
+    let connected: Vec<LinkId> = connected.collect();
+    let reason = site.learner_closed(connected[0]);
+    assert!(reason.starts_with("too many connections"), "{reason}");
+    assert!(is_closed(&silent[0]));
+    assert!(!is_closed(&silent[1]));
+    assert!(!is_closed(&first), "it has introduced itself");
 }
 
 #[test]
