@@ -157,7 +157,8 @@ impl<H: Host> Replica<H> {
     }
 
     /// Ends the role if the configuration changes this server's role or removes its leader, or if
-    /// another leader was designated.
+    /// another leader was designated. A leader whose own addresses for learners change listens on
+    /// them only in its next term.
     fn follow_change(
         &mut self,
         change: &MembershipChange,
@@ -171,6 +172,7 @@ impl<H: Host> Replica<H> {
         }
         let next = match (&self.role, designated_leader) {
             (Role::Leading(_), Some(leader)) if leader != me => Some(NextRole::Follow(leader)),
+            (Role::Leading(_), Some(_)) if change.quorum_addresses_differ => Some(NextRole::Look),
             (Role::Learning(_), Some(leader)) if leader == me => Some(NextRole::Lead),
             (Role::Learning(learning), Some(leader)) if leader != learning.leader => {
                 Some(NextRole::Follow(leader))

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tests::ensemble::{Change, Duty, Ensemble, EnsembleBuilder, Load, Role, check};
-use tests::{Flavour, or_skip, wait_for};
+use tests::{Flavour, Port, or_skip, wait_for};
 
 /// Many times the duration of an election.
 const A_WHILE: Duration = Duration::from_secs(4);
@@ -211,6 +211,43 @@ fn reconfiguration_from_three_to_five_and_back_loses_nothing() {
     let report = load.finish();
     println!("by reconfiguration: {}", report.summary());
     check::nothing_is_lost(&ensemble, &report);
+}
+
+/// A single voter designates itself as the leader, and must listen on its new address.
+#[test]
+fn a_single_voter_that_moves_can_be_joined() {
+    let flavour = Flavour::under_test();
+    if flavour != Flavour::Zoarium {
+        return;
+    }
+    let builder = EnsembleBuilder::new(&[flavour])
+        .dynamic()
+        .setting("standaloneEnabled", "false");
+    let Some(mut ensemble) = or_skip("a single voter", builder.prepare()) else {
+        return;
+    };
+    let (earlier, file) = (Port::take(), ensemble.member(1).config_file());
+    let port = format!(":{}:", ensemble.member(1).quorum_address().port());
+    let config = std::fs::read_to_string(&file).expect("zoo.cfg");
+    assert!(config.contains(&port), "{config}");
+    let config = config.replace(&port, &format!(":{}:", earlier.number()));
+    std::fs::write(&file, config).expect("zoo.cfg");
+    ensemble.start(1);
+    ensemble.wait_until_all_serve();
+    let join = |ensemble: &Ensemble, id: u64| {
+        let change = Change {
+            joining: vec![ensemble.member(id).line(true)],
+            ..Change::default()
+        };
+        ensemble.reconfigure(1, &change);
+    };
+    join(&ensemble, 1);
+    let id = ensemble.add(flavour, Duty::Participant);
+    ensemble.configure(id, &list(&ensemble.ids()));
+    ensemble.start(id);
+    ensemble.wait_until_all_serve();
+    join(&ensemble, id);
+    ensemble.wait_until_all_serve();
 }
 
 #[test]
