@@ -31,7 +31,7 @@ pub use accept::{Accepting, Listener, accept_each};
 pub use bind::{bind, bind_everywhere, bind_ip};
 pub use connect::connector::{Connecting, Connector, Interceptor};
 pub use connect::dial::{DialFailure, DialRetries, connect_first, connect_patiently};
-pub use connect::resolve::{ADDRESSES_MAX, canonical_host, resolve, resolve_all};
+pub use connect::resolve::{ADDRESSES_MAX, NameSource, canonical_host, resolve, resolve_all};
 pub use options::SocketOptions;
 pub use reserved_descriptors::ReservedDescriptors;
 pub use stream::{Duplex, ReadHalf, Stream, WriteHalf};

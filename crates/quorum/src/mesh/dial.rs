@@ -8,7 +8,7 @@ use proto::Sid;
 use proto::hello::{Endpoint, Hello, HelloAddresses, HelloFault};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use transport::{Stream, connect_first, resolve, resolve_all};
+use transport::{NameSource, Stream, connect_first, resolve, resolve_all};
 
 use super::limits::{HANG_UP_WAIT, TRIES_MAX};
 use super::settings::MeshSettings;
@@ -95,7 +95,12 @@ impl DialRequest {
             .iter()
             .map(|at| (at.host.as_str(), at.port))
             .collect();
-        let addresses = resolve_all(&at, limit).await?;
+        let source = if self.is_member {
+            NameSource::Configured
+        } else {
+            NameSource::Announced
+        };
+        let addresses = resolve_all(source, &at, limit).await?;
         let options = self.settings.socket_options();
         let stream = connect_first(addresses, limit, options).await?;
         let hosts: Vec<_> = self.at.iter().map(|at| at.host.as_str()).collect();
