@@ -101,13 +101,15 @@ impl DialRequest {
             NameSource::Announced
         };
         let addresses = resolve_all(source, &at, limit).await?;
+        // Built before the connection, because the other server waits for it only for a short time,
+        // and the lookup of this server's own name may take longer.
+        let hello = self.hello().await?;
         let options = self.settings.socket_options();
         let stream = connect_first(addresses, limit, options).await?;
         let hosts: Vec<_> = self.at.iter().map(|at| at.host.as_str()).collect();
         let connecting = self.settings.connector.establish(stream, &hosts);
         let connected = timeout(limit, connecting).await;
         let mut stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-        let hello = self.hello().await?;
         let write = async {
             stream.write_all(&hello).await?;
             stream.flush().await
