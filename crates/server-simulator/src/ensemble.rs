@@ -13,6 +13,8 @@ use testkit::faults::Faults;
 use tokio::time::sleep;
 
 use crate::clocks::{self, CoreNumber};
+use crate::lives::Lives;
+use crate::operators;
 use crate::settings::{ELECTION_PORT, QUORUM_PORT, Settings, address_of};
 use crate::world::World;
 
@@ -27,6 +29,7 @@ struct Running {
 pub(crate) struct Members {
     settings: Settings,
     dir: PathBuf,
+    pub(crate) lives: Arc<Lives>,
     running: BTreeMap<Sid, Running>,
     /// Members that are separated from all others.
     apart: Vec<Sid>,
@@ -37,6 +40,7 @@ impl Members {
         Self {
             settings,
             dir,
+            lives: Arc::default(),
             running: BTreeMap::new(),
             apart: Vec::new(),
         }
@@ -45,6 +49,7 @@ impl Members {
     /// Starts a member.
     pub(crate) async fn start(&mut self, member: Sid) -> Result<(), String> {
         let data_dir = self.dir.join(member.0.to_string());
+        operators::Settings::prepare(&data_dir).map_err(|error| error.to_string())?;
         let config = self.settings.config(member, &data_dir);
         let faults = Faults::default();
         let started = Server::start_with(config, faults.disk(), faults.cuts()).await;
@@ -56,6 +61,7 @@ impl Members {
             core,
         };
         self.running.insert(member, running);
+        self.lives.begin(member);
         self.cut();
         Ok(())
     }
@@ -65,6 +71,7 @@ impl Members {
         let Some(running) = self.running.remove(&member) else {
             return;
         };
+        self.lives.end(member);
         if is_killed {
             running.faults.switch_disk_off();
         }

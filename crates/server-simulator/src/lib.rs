@@ -10,6 +10,8 @@ mod checks;
 mod clients;
 mod clocks;
 mod ensemble;
+mod lives;
+mod operators;
 mod settings;
 mod threads;
 mod world;
@@ -80,10 +82,12 @@ async fn simulate(seed: u64) -> Report {
         for _ in 0..world.settings.clients {
             tokio::spawn(clients::run(world.clone(), Random::new(random.any())));
         }
+        let operators = operators::begin(&world, &mut random);
         while !world.is_over() {
             sleep(Duration::from_millis(100)).await;
         }
         let _ = faults.await;
+        operators.join_all().await;
         if world.found().is_none() {
             at_end(&world).await;
         }

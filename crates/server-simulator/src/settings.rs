@@ -9,10 +9,14 @@ use config::{Config, RawConfig, SystemProperties};
 use proto::Sid;
 use testkit::Random;
 
+use crate::operators;
+
 pub(crate) const CLIENT_PORT: u16 = 2181;
 pub(crate) const QUORUM_PORT: u16 = 2888;
 pub(crate) const ELECTION_PORT: u16 = 3888;
 pub(crate) const ADMIN_PORT: u16 = 8080;
+pub(crate) const EXPORTER_PORT: u16 = 7000;
+pub(crate) const HEALTH_PORT: u16 = 8081;
 
 /// Settings of a run.
 #[derive(Debug, Clone)]
@@ -22,6 +26,7 @@ pub(crate) struct Settings {
     pub(crate) clients: usize,
     pub(crate) requests: usize,
     pub(crate) znodes: usize,
+    pub(crate) operators: operators::Settings,
     /// Lines of zoo.cfg that are the same for all members.
     lines: String,
 }
@@ -44,6 +49,7 @@ impl Settings {
             clients: 2 + random.below(4),
             requests: 20 + random.below(100),
             znodes: 1 + random.below(4),
+            operators: operators::Settings::draw(random),
             lines,
         }
     }
@@ -58,7 +64,7 @@ impl Settings {
 
     /// Parses the configuration of a member as a server does.
     pub(crate) fn config(&self, member: Sid, data_dir: &Path) -> Arc<Config> {
-        let mut file = self.lines.clone();
+        let mut file = self.lines.clone() + &self.operators.lines(member, data_dir);
         let mut add = |key: &str, value: &str| file.push_str(&format!("{key}={value}\n"));
         let address = address_of(member).to_string();
         add("dataDir", &data_dir.display().to_string());

@@ -1,5 +1,6 @@
 //! State that all tasks of a run share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
@@ -7,6 +8,7 @@ use testkit::linearizability::Call;
 use testkit::linearizability::znode::{Answer, Question};
 
 use crate::ensemble::Members;
+use crate::lives::Lives;
 use crate::settings::Settings;
 
 /// A violated invariant.
@@ -24,6 +26,7 @@ pub(crate) type ZnodeCall = Call<Question, Answer>;
 pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) members: tokio::sync::Mutex<Members>,
+    pub(crate) lives: Arc<Lives>,
     /// Calls for each znode.
     pub(crate) calls: Vec<Mutex<Vec<ZnodeCall>>>,
     /// Number of clients that have not ended.
@@ -39,6 +42,7 @@ impl World {
         Self {
             calls: calls.collect(),
             active: AtomicUsize::new(settings.clients),
+            lives: members.lives.clone(),
             members: tokio::sync::Mutex::new(members),
             settings,
             moment: AtomicI64::new(0),
