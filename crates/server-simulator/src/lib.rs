@@ -25,6 +25,7 @@ use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::ensemble::Members;
+use crate::operators::Operators;
 use crate::settings::Settings;
 pub use crate::world::Violation;
 use crate::world::World;
@@ -82,14 +83,14 @@ async fn simulate(seed: u64) -> Report {
         for _ in 0..world.settings.clients {
             tokio::spawn(clients::run(world.clone(), Random::new(random.any())));
         }
-        let operators = operators::begin(&world, &mut random);
+        let mut operators = operators::begin(&world, &mut random);
         while !world.is_over() {
             sleep(Duration::from_millis(100)).await;
         }
         let _ = faults.await;
-        operators.join_all().await;
+        operators.ended().await;
         if world.found().is_none() {
-            at_end(&world).await;
+            at_end(&world, &operators).await;
         }
     };
     if timeout(RUN_MAX, done).await.is_err() {
@@ -111,7 +112,7 @@ async fn simulate(seed: u64) -> Report {
 }
 
 /// Ends all faults, and checks the members and the answers.
-async fn at_end(world: &World) {
+async fn at_end(world: &World, operators: &Operators) {
     let all: Vec<_> = world.settings.members().collect();
     for member in all {
         let mut members = world.members.lock().await;
@@ -127,6 +128,7 @@ async fn at_end(world: &World) {
     if !checks::serves(world).await {
         return world.report(checks::LIVENESS, "not all members serve after the faults");
     }
+    operators.at_end(world).await;
     checks::are_equal(world).await;
     checks::are_linearizable(world);
 }

@@ -14,14 +14,18 @@ const STATUS: &str = "a command answers with a status that fits the request";
 /// Error of commands at a member that does not serve.
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
+/// Callers that never guess a password.
+pub(super) const HONEST: [Caller; 3] =
+    [Caller::Anonymous, Caller::SuperUser, Caller::Administrator];
+
 /// Calls commands until the clients end.
-pub(super) async fn run(mut operator: Operator) {
+pub(super) async fn run(mut operator: Operator, callers: &[Caller]) {
     let mut kept: Option<Connection> = None;
     while !operator.is_over() {
         operator.pause(2000).await;
         let random = &mut operator.random;
         let command = Command::draw(random);
-        let caller = random.pick(&Caller::ALL).unwrap_or(Caller::Anonymous);
+        let caller = random.pick(callers).unwrap_or(Caller::Anonymous);
         let wrong_method = if command.method == "GET" {
             "POST"
         } else {

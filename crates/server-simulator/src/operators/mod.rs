@@ -3,8 +3,12 @@
 //! Each operator is a task with its own source address, so that a refusal of one operator cannot
 //! affect another one.
 
+mod changes;
+mod checks;
 mod commands;
 mod dashboard;
+mod feed;
+mod history;
 mod http;
 mod operator;
 mod settings;
@@ -14,14 +18,54 @@ use std::sync::Arc;
 use testkit::Random;
 use tokio::task::JoinSet;
 
+use self::changes::Changes;
 use self::operator::Operator;
+use self::settings::Caller;
 pub(crate) use self::settings::Settings;
 use crate::world::World;
 
+/// Znode that only its owner may read.
+const OWNED: &str = "/owned";
+
+/// Running operators.
+pub(crate) struct Operators {
+    tasks: JoinSet<()>,
+    changes: Arc<Changes>,
+    /// Operator that checks the members at the end.
+    last: Operator,
+}
+
 /// Starts the operators. They end after the clients.
-pub(crate) fn begin(world: &Arc<World>, random: &mut Random) -> JoinSet<()> {
+pub(crate) fn begin(world: &Arc<World>, random: &mut Random) -> Operators {
     let mut tasks = JoinSet::new();
+    let changes = Arc::<Changes>::default();
     let mut operator = |number| Operator::new(world.clone(), Random::new(random.any()), number);
-    tasks.spawn(dashboard::run(operator(1)));
-    tasks
+    let settings = &world.settings.operators;
+    tasks.spawn(dashboard::run(operator(1), &dashboard::HONEST));
+    tasks.spawn(dashboard::run(operator(2), &[Caller::Stranger]));
+    if settings.has_history {
+        for number in 0..3 {
+            tasks.spawn(feed::run(operator(10 + number), changes.clone()));
+        }
+        tasks.spawn(history::run(operator(20), changes.clone()));
+    }
+    Operators {
+        tasks,
+        changes,
+        last: operator(100),
+    }
+}
+
+impl Operators {
+    /// Waits until the operators have ended.
+    pub(crate) async fn ended(&mut self) {
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// Checks the members after the faults.
+    pub(crate) async fn at_end(&self, world: &World) {
+        if world.settings.operators.has_history {
+            checks::histories(&self.last, &self.changes).await;
+        }
+    }
 }

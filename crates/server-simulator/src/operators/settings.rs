@@ -47,6 +47,12 @@ impl Settings {
             add("auditlog.queueSize", &random.range(1, 1000).to_string());
             add("auditlog.neverBlock", &random.percent(50).to_string());
         }
+        if random.percent(50) {
+            add(
+                "auth.maxFailuresPerMinute",
+                &random.range(1, 20).to_string(),
+            );
+        }
         let has_console = random.percent(80);
         add("admin.console.enabled", &has_console.to_string());
         if random.percent(30) {
@@ -111,13 +117,6 @@ pub(super) enum Caller {
 }
 
 impl Caller {
-    pub(super) const ALL: [Self; 4] = [
-        Self::Anonymous,
-        Self::Stranger,
-        Self::SuperUser,
-        Self::Administrator,
-    ];
-
     /// Returns the value of the header.
     pub(super) fn authorization(self) -> Option<String> {
         let digest = match self {
