@@ -17,6 +17,7 @@ mod threads;
 mod world;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use frontend::clock;
@@ -37,6 +38,10 @@ pub struct Report {
     pub answered: usize,
     /// Number of calls without answers.
     pub unanswered: usize,
+    /// Number of answers to operators.
+    pub operator_answers: usize,
+    /// Number of changes in feeds.
+    pub delivered: usize,
     /// Simulated time.
     pub took: Duration,
     /// First violated invariant, if any.
@@ -78,12 +83,12 @@ async fn simulate(seed: u64) -> Report {
     if let Some(error) = failed {
         world.report("a member starts without files", &error);
     }
+    let mut operators = operators::begin(&world, &mut random);
     let done = async {
         let faults = tokio::spawn(ensemble::disturb(world.clone(), Random::new(random.any())));
         for _ in 0..world.settings.clients {
             tokio::spawn(clients::run(world.clone(), Random::new(random.any())));
         }
-        let mut operators = operators::begin(&world, &mut random);
         while !world.is_over() {
             sleep(Duration::from_millis(100)).await;
         }
@@ -100,12 +105,15 @@ async fn simulate(seed: u64) -> Report {
     for member in all {
         world.members.lock().await.stop(member, false).await;
     }
+    let delivered = operators.delivered();
     waking.abort();
     let calls = world.calls.iter().flat_map(|calls| calls.lock().clone());
     let (answered, unanswered): (Vec<_>, Vec<_>) = calls.partition(|call| call.answer.is_some());
     Report {
         answered: answered.len(),
         unanswered: unanswered.len(),
+        operator_answers: world.operator_answers.load(Ordering::Relaxed),
+        delivered,
         took: begun.elapsed(),
         violation: world.found(),
     }

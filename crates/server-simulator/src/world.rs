@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) calls: Vec<Mutex<Vec<ZnodeCall>>>,
     /// Number of clients that have not ended.
     pub(crate) active: AtomicUsize,
+    /// Number of answers to operators.
+    pub(crate) operator_answers: AtomicUsize,
     moment: AtomicI64,
     value: AtomicI64,
     violation: Mutex<Option<Violation>>,
@@ -42,6 +44,7 @@ impl World {
         Self {
             calls: calls.collect(),
             active: AtomicUsize::new(settings.clients),
+            operator_answers: AtomicUsize::new(0),
             lives: members.lives.clone(),
             members: tokio::sync::Mutex::new(members),
             settings,

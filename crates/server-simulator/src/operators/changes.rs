@@ -84,6 +84,14 @@ impl Changes {
         pairs.collect()
     }
 
+    pub(super) fn delivered(&self) -> usize {
+        self.feeds
+            .lock()
+            .iter()
+            .map(|feed| feed.delivered.len())
+            .sum()
+    }
+
     /// Compares each feed with all changes. Returns the first difference.
     pub(super) fn check_feeds(&self) -> Result<(), String> {
         let all = self.all.lock();

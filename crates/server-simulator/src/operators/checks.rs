@@ -9,6 +9,7 @@ use serde_json::Value;
 use testkit::linearizability::znode::{Answer, Question};
 use tokio::time::sleep;
 
+use super::base64;
 use super::changes::Changes;
 use super::history::SAME;
 use super::http::Request;
@@ -180,7 +181,7 @@ fn are_complete(operator: &Operator, changes: &Changes) {
                 }
                 _ => continue,
             };
-            let count = values.get(&base64(value.to_string().as_bytes()));
+            let count = values.get(&base64::encode(value.to_string().as_bytes()));
             let count = count.copied().unwrap_or_default();
             // An unanswered write may have been executed.
             let fits = match answer {
@@ -198,23 +199,4 @@ fn are_complete(operator: &Operator, changes: &Changes) {
             operator.world.report(COMPLETE, &text);
         }
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let padded = [group.first(), group.get(1), group.get(2)];
-        let padded = padded.map(|byte| u32::from(byte.copied().unwrap_or_default()));
-        let bits = padded[0] << 16 | padded[1] << 8 | padded[2];
-        for digit in 0..4 {
-            if digit > group.len() {
-                text.push('=');
-            } else {
-                let index = (bits >> (18 - 6 * digit)) & 63;
-                text.push(char::from(DIGITS[index as usize]));
-            }
-        }
-    }
-    text
 }

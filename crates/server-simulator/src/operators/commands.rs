@@ -182,6 +182,11 @@ impl Command {
         format!("/commands/{}?{query}", self.name)
     }
 
+    /// Returns whether the command resets counters.
+    pub(super) fn is_reset(&self) -> bool {
+        matches!(self.name, "stat_reset" | "srst")
+    }
+
     /// Returns whether the caller may see the results.
     pub(super) fn permits(&self, caller: Caller) -> bool {
         self.access == Access::Anyone || caller.is_administrator()

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::commands::{Access, Command};
+use super::console::is_private;
 use super::http::{Answer, Connection, Request};
-use super::operator::{FORM, Operator};
+use super::operator::{FORM, Operator, PRIVATE};
 use super::settings::Caller;
 use crate::settings::ADMIN_PORT;
 
@@ -25,6 +26,9 @@ pub(super) async fn run(mut operator: Operator, callers: &[Caller]) {
         operator.pause(2000).await;
         let random = &mut operator.random;
         let command = Command::draw(random);
+        if command.is_reset() && !operator.world.settings.operators.are_reset {
+            continue;
+        }
         let caller = random.pick(callers).unwrap_or(Caller::Anonymous);
         let wrong_method = if command.method == "GET" {
             "POST"
@@ -80,6 +84,9 @@ impl Call {
         let error = error.and_then(Value::as_str).unwrap_or_default();
         if status == 200 && error == NOT_SERVING {
             return;
+        }
+        if !self.caller.is_administrator() && is_private(answer) {
+            operator.report(PRIVATE, request, answer);
         }
         let is_permitted = self.command.permits(self.caller);
         if !is_permitted && !self.is_refused(status, json.as_ref()) {

@@ -33,7 +33,7 @@ pub(super) async fn run(mut operator: Operator, changes: Arc<Changes>) {
     let random = &mut operator.random;
     let caller = random.pick(&[Caller::Anonymous, Caller::SuperUser]);
     let caller = caller.unwrap_or(Caller::SuperUser);
-    let path = random.pick(&["/", "/", "/z0", "/z1", super::OWNED]);
+    let path = random.pick(&["/", "/", "/z0", "/z1", "/owned0"]);
     let start = Position::after(Zxid(0));
     let part = Feed {
         path: path.unwrap_or("/"),

@@ -6,8 +6,9 @@ use serde_json::Value;
 use testkit::Random;
 
 use super::changes::Changes;
+use super::console::is_private;
 use super::http::{Answer, Request};
-use super::operator::Operator;
+use super::operator::{Operator, PRIVATE};
 use super::settings::Caller;
 
 pub(super) const SAME: &str = "all members have the same history";
@@ -35,6 +36,9 @@ pub(super) async fn run(mut operator: Operator, changes: Arc<Changes>) {
             if !fits(answer.head.status, is_valid, caller) {
                 operator.report(STATUS, &request, &answer);
             }
+            if caller == Caller::Anonymous && is_private(&answer) {
+                operator.report(PRIVATE, &request, &answer);
+            }
             if let Err(error) = judge(&changes, &target, caller, &answer) {
                 operator
                     .world
@@ -53,7 +57,7 @@ pub(super) async fn run(mut operator: Operator, changes: Arc<Changes>) {
 /// Draws a query. Returns its target and whether its parameters are valid.
 fn draw(random: &mut Random) -> (String, bool) {
     let path = random
-        .pick(&["/", "/z0", "/z1", super::OWNED, "/missing"])
+        .pick(&["/", "/z0", "/z1", "/owned0", "/missing"])
         .unwrap_or("/");
     let at = random.range(0, 400);
     let limit = random.range(1, 50);

@@ -63,7 +63,7 @@ impl Request {
 }
 
 /// Status and headers of an answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) status: u16,
     headers: Vec<(String, String)>,
@@ -106,7 +106,7 @@ impl From<io::Error> for Fault {
 /// Connection to an HTTP port.
 #[derive(Debug)]
 pub(super) struct Connection {
-    server: SocketAddr,
+    pub(super) server: SocketAddr,
     pub(super) stream: BufReader<TcpStream>,
     /// Whether the server has announced the end of the connection.
     pub(super) is_over: bool,

@@ -3,15 +3,19 @@
 //! Each operator is a task with its own source address, so that a refusal of one operator cannot
 //! affect another one.
 
+mod base64;
 mod changes;
 mod checks;
 mod commands;
+mod console;
 mod dashboard;
 mod feed;
+mod figures;
 mod history;
 mod http;
 mod operator;
 mod settings;
+mod stranger;
 
 use std::sync::Arc;
 
@@ -24,7 +28,7 @@ use self::settings::Caller;
 pub(crate) use self::settings::Settings;
 use crate::world::World;
 
-/// Znode that only its owner may read.
+/// Beginning of the names of znodes that only their owner may read.
 const OWNED: &str = "/owned";
 
 /// Running operators.
@@ -43,6 +47,13 @@ pub(crate) fn begin(world: &Arc<World>, random: &mut Random) -> Operators {
     let settings = &world.settings.operators;
     tasks.spawn(dashboard::run(operator(1), &dashboard::HONEST));
     tasks.spawn(dashboard::run(operator(2), &[Caller::Stranger]));
+    tasks.spawn(figures::run(operator(3)));
+    tasks.spawn(stranger::run(operator(4)));
+    if settings.has_console {
+        for number in 0..2 {
+            tasks.spawn(console::run(operator(30 + number), number));
+        }
+    }
     if settings.has_history {
         for number in 0..3 {
             tasks.spawn(feed::run(operator(10 + number), changes.clone()));
@@ -60,6 +71,11 @@ impl Operators {
     /// Waits until the operators have ended.
     pub(crate) async fn ended(&mut self) {
         while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// Returns the number of changes that feeds have delivered.
+    pub(crate) fn delivered(&self) -> usize {
+        self.changes.delivered()
     }
 
     /// Checks the members after the faults.

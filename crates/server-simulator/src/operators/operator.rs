@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proto::Sid;
@@ -17,8 +18,10 @@ use crate::world::World;
 pub(super) const ANSWERS: &str = "an operator receives an answer in time while the member runs";
 pub(super) const FORM: &str = "answers to operators are well-formed";
 
+pub(super) const PRIVATE: &str = "only their owner sees the data of private znodes";
+
 /// Time after which an answer is late. It is longer than all limits of the server together.
-const PATIENCE: Duration = Duration::from_secs(180);
+pub(super) const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(super) struct Operator {
     pub(super) world: Arc<World>,
@@ -84,6 +87,7 @@ impl Operator {
     ) -> Option<Answer> {
         match timeout(PATIENCE, connection.ask(request)).await {
             Ok(Ok(answer)) => {
+                self.world.operator_answers.fetch_add(1, Ordering::Relaxed);
                 self.check_form(&request.text(), &answer);
                 Some(answer)
             }
@@ -113,6 +117,7 @@ impl Operator {
         let lives = life.is_some() && life == self.world.lives.of(member);
         match answer {
             Ok(Ok(answer)) => {
+                self.world.operator_answers.fetch_add(1, Ordering::Relaxed);
                 self.check_form(what, &answer);
                 return Some(answer);
             }

@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(super) has_history: bool,
     pub(super) has_exporter: bool,
     pub(super) has_console: bool,
+    /// Whether operators reset the statistics. Counters may then fall.
+    pub(super) are_reset: bool,
     has_audit: bool,
     /// Lines of zoo.cfg that are the same for all members.
     lines: String,
@@ -69,6 +71,7 @@ impl Settings {
         Self {
             has_history,
             has_exporter: random.percent(60),
+            are_reset: random.percent(40),
             has_console,
             has_audit,
             lines,
