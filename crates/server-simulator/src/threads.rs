@@ -14,6 +14,8 @@ pub(crate) struct OtherThreads {
     states: BTreeMap<u32, File>,
     /// Number of links to the directory of threads when it was last read.
     links: u64,
+    /// Thread that was last seen running. It is read first, because reading all states is slow.
+    running: Option<u32>,
 }
 
 impl OtherThreads {
@@ -30,15 +32,23 @@ impl OtherThreads {
     }
 
     fn are_asleep(&mut self) -> bool {
+        let running = self.running.and_then(|number| self.states.get(&number));
+        if running.is_some_and(|state| is_asleep(state) == Some(false)) {
+            return false;
+        }
+        self.running = None;
         let links = fs::metadata(TASKS).map_or(0, |at| at.st_nlink());
         if links != self.links {
             self.links = links;
             self.list();
         }
         let mut are_asleep = true;
-        self.states.retain(|_, state| match is_asleep(state) {
-            Some(is_asleep) => {
-                are_asleep &= is_asleep;
+        let running = &mut self.running;
+        self.states.retain(|number, state| match is_asleep(state) {
+            Some(true) => true,
+            Some(false) => {
+                are_asleep = false;
+                *running = Some(*number);
                 true
             }
             None => {
