@@ -95,7 +95,7 @@ async fn simulate(seed: u64) -> Report {
         let _ = faults.await;
         operators.ended().await;
         if world.found().is_none() {
-            at_end(&world, &operators).await;
+            at_end(&world, &mut operators).await;
         }
     };
     if timeout(RUN_MAX, done).await.is_err() {
@@ -120,7 +120,7 @@ async fn simulate(seed: u64) -> Report {
 }
 
 /// Ends all faults, and checks the members and the answers.
-async fn at_end(world: &World, operators: &Operators) {
+async fn at_end(world: &World, operators: &mut Operators) {
     let all: Vec<_> = world.settings.members().collect();
     for member in all {
         let mut members = world.members.lock().await;

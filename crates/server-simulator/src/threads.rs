@@ -88,7 +88,8 @@ impl OtherThreads {
 
 /// Returns whether a thread sleeps; `None` if it has ended.
 fn is_asleep(stat: &File) -> Option<bool> {
-    let mut text = [0; 128];
+    // The number, the name (up to 15 bytes) and the state.
+    let mut text = [0; 40];
     let len = stat.read_at(&mut text, 0).ok()?;
     let text = text.get(..len)?;
     // The name is in parentheses, and may contain parentheses itself.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use client::Create;
 use proto::position::Position;
 use proto::{Sid, Zxid};
 use serde_json::Value;
@@ -15,7 +16,8 @@ use super::history::SAME;
 use super::http::Request;
 use super::operator::Operator;
 use super::settings::Caller;
-use crate::clients::path_of;
+use crate::checks::LIVENESS;
+use crate::clients::{connect, path_of};
 
 const COMPLETE: &str = "the history contains each acknowledged write";
 const FEEDS: &str = "a feed delivers all committed changes";
@@ -33,7 +35,19 @@ struct History {
 }
 
 /// Checks the histories of all members, and the feeds.
-pub(super) async fn histories(operator: &Operator, changes: &Changes) {
+pub(super) async fn histories(operator: &mut Operator, changes: &Changes) {
+    // An epoch may have begun without a transaction. Only some members then record its first zxid.
+    let world = operator.world.clone();
+    let is_written = match connect(&world, &mut operator.random).await {
+        Some(client) => client
+            .create("/end", "", &Create::persistent())
+            .await
+            .is_ok(),
+        None => false,
+    };
+    if !is_written {
+        return world.report(LIVENESS, "no write after the faults");
+    }
     let members: Vec<Sid> = operator.world.settings.members().collect();
     let mut heads = BTreeMap::new();
     for _ in 0..ATTEMPTS {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use proto::Sid;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 
 use super::http::{Answer, Fault, Head, Request};
 use super::operator::Operator;
@@ -182,7 +182,7 @@ async fn word(operator: &mut Operator, member: Sid) -> Option<BTreeMap<String, f
     let word = word.filter(|word| *word != "srst" || settings.are_reset)?;
     let asking = async {
         let mut connection = operator.connect(member, CLIENT_PORT).await?;
-        connection.stream.write_all(word.as_bytes()).await?;
+        connection.write(word.as_bytes()).await?;
         let mut body = Vec::new();
         match connection.stream.read_to_end(&mut body).await {
             // The member closes the connection when it has not read everything.

@@ -126,7 +126,11 @@ impl Connection {
     }
 
     pub(super) async fn send(&mut self, request: &Request) -> io::Result<()> {
-        self.stream.write_all(&request.bytes(self.server)).await
+        self.write(&request.bytes(self.server)).await
+    }
+
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
     }
 
     /// Sends a request and reads the whole answer.

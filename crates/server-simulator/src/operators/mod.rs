@@ -4,8 +4,10 @@
 //! affect another one.
 
 mod base64;
+mod capacity;
 mod changes;
 mod checks;
+mod collector;
 mod commands;
 mod console;
 mod dashboard;
@@ -47,6 +49,10 @@ pub(crate) fn begin(world: &Arc<World>, random: &mut Random) -> Operators {
     let settings = &world.settings.operators;
     tasks.spawn(dashboard::run(operator(1), &dashboard::HONEST));
     tasks.spawn(dashboard::run(operator(2), &[Caller::Stranger]));
+    if settings.has_traces {
+        tasks.spawn(collector::run(world.clone(), Random::new(random.any())));
+    }
+    let mut operator = |number| Operator::new(world.clone(), Random::new(random.any()), number);
     tasks.spawn(figures::run(operator(3)));
     tasks.spawn(stranger::run(operator(4)));
     if settings.has_console {
@@ -79,9 +85,12 @@ impl Operators {
     }
 
     /// Checks the members after the faults.
-    pub(crate) async fn at_end(&self, world: &World) {
+    pub(crate) async fn at_end(&mut self, world: &World) {
         if world.settings.operators.has_history {
-            checks::histories(&self.last, &self.changes).await;
+            checks::histories(&mut self.last, &self.changes).await;
+        }
+        if world.found().is_none() {
+            capacity::check(&mut self.last).await;
         }
     }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use proto::Sid;
 use testkit::Random;
 
+use super::collector;
 use crate::settings::{EXPORTER_PORT, HEALTH_PORT, address_of};
 
 /// Password of the super user (`super`), whose digest is in the configuration.
@@ -23,6 +24,7 @@ pub(crate) struct Settings {
     pub(super) has_history: bool,
     pub(super) has_exporter: bool,
     pub(super) has_console: bool,
+    pub(super) has_traces: bool,
     /// Whether operators reset the statistics. Counters may then fall.
     pub(super) are_reset: bool,
     has_audit: bool,
@@ -67,12 +69,18 @@ impl Settings {
             let threshold = random.range(1, 1000);
             add("zoarium.slowRequestThresholdMs", &threshold.to_string());
         }
+        let has_traces = random.percent(50);
+        if has_traces {
+            add("zoarium.traces.endpoint", &collector::url());
+            add("zoarium.traces.every", &random.range(1, 4).to_string());
+        }
         add("DigestAuthenticationProvider.superDigest", SUPER_DIGEST);
         Self {
             has_history,
             has_exporter: random.percent(60),
             are_reset: random.percent(40),
             has_console,
+            has_traces,
             has_audit,
             lines,
         }

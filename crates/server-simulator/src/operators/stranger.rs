@@ -3,7 +3,7 @@
 use std::io;
 
 use proto::Sid;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use super::http::{Connection, Request};
@@ -58,7 +58,7 @@ async fn cut(operator: &mut Operator, member: Sid) {
     };
     let bytes = request.bytes(connection.server);
     let some = operator.random.below(bytes.len() + 1);
-    let _ = connection.stream.write_all(&bytes[..some]).await;
+    let _ = connection.write(&bytes[..some]).await;
     operator.pause(3000).await;
     let mut piece = [0; 100];
     let _ = timeout(
@@ -97,7 +97,7 @@ async fn silent(operator: &mut Operator, member: Sid) {
         b"\x16\x03\x01",
     ];
     let start = operator.random.pick(starts).unwrap_or_default();
-    let _ = connection.stream.write_all(start).await;
+    let _ = connection.write(start).await;
     if !ends(&mut connection).await {
         operator
             .world
@@ -121,8 +121,8 @@ async fn nonsense(operator: &mut Operator, member: Sid) {
     let bytes: Vec<u8> = (0..operator.random.below(300))
         .map(|_| operator.random.byte())
         .collect();
-    let _ = connection.stream.write_all(&bytes).await;
-    let _ = connection.stream.write_all(b"\r\n\r\n").await;
+    let _ = connection.write(&bytes).await;
+    let _ = connection.write(b"\r\n\r\n").await;
     if !ends(&mut connection).await {
         operator
             .world
