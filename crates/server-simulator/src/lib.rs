@@ -139,4 +139,5 @@ async fn at_end(world: &World, operators: &mut Operators) {
     operators.at_end(world).await;
     checks::are_equal(world).await;
     checks::are_linearizable(world);
+    operators.restore(world).await;
 }

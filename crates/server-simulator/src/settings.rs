@@ -23,6 +23,8 @@ pub(crate) const HEALTH_PORT: u16 = 8081;
 pub(crate) struct Settings {
     pub(crate) participants: u8,
     pub(crate) observers: u8,
+    /// Whether the only member is a standalone server, without an ensemble.
+    pub(crate) is_standalone: bool,
     pub(crate) clients: usize,
     pub(crate) requests: usize,
     pub(crate) znodes: usize,
@@ -43,9 +45,13 @@ impl Settings {
         add("4lw.commands.whitelist", "*");
         add("minSessionTimeout", "200");
         add("maxSessionTimeout", "60000");
+        let participants = random.pick(&[1, 3, 3, 3, 5]).unwrap_or(3);
+        let is_standalone = participants == 1 && random.percent(70);
+        let observers = random.pick(&[0, 0, 0, 1, 2]).filter(|_| !is_standalone);
         Self {
-            participants: random.pick(&[1, 3, 3, 3, 5]).unwrap_or(3),
-            observers: random.pick(&[0, 0, 0, 1, 2]).unwrap_or(0),
+            participants,
+            observers: observers.unwrap_or(0),
+            is_standalone,
             clients: 2 + random.below(4),
             requests: 20 + random.below(100),
             znodes: 1 + random.below(4),
@@ -75,10 +81,10 @@ impl Settings {
         if self.is_observer(member) {
             add("peerType", "observer");
         }
-        if self.participants == 1 {
+        if self.participants == 1 && !self.is_standalone {
             add("standaloneEnabled", "false");
         }
-        for other in self.members() {
+        for other in self.members().filter(|_| !self.is_standalone) {
             let role = if self.is_observer(other) {
                 "observer"
             } else {

@@ -16,6 +16,7 @@ mod figures;
 mod history;
 mod http;
 mod operator;
+mod restore;
 mod settings;
 mod stranger;
 
@@ -55,6 +56,9 @@ pub(crate) fn begin(world: &Arc<World>, random: &mut Random) -> Operators {
     let mut operator = |number| Operator::new(world.clone(), Random::new(random.any()), number);
     tasks.spawn(figures::run(operator(3)));
     tasks.spawn(stranger::run(operator(4)));
+    if world.settings.is_standalone {
+        tasks.spawn(restore::run(operator(5)));
+    }
     if settings.has_console {
         for number in 0..2 {
             tasks.spawn(console::run(operator(30 + number), number));
@@ -74,6 +78,13 @@ pub(crate) fn begin(world: &Arc<World>, random: &mut Random) -> Operators {
 }
 
 impl Operators {
+    /// Restores a snapshot, after all other checks.
+    pub(crate) async fn restore(&self, world: &World) {
+        if world.settings.is_standalone && world.found().is_none() {
+            restore::at_end(&self.last).await;
+        }
+    }
+
     /// Waits until the operators have ended.
     pub(crate) async fn ended(&mut self) {
         while self.tasks.join_next().await.is_some() {}
