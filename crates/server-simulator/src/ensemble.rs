@@ -1,8 +1,10 @@
 //! The members of the ensemble, and their faults.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,7 +54,7 @@ impl Members {
         operators::Settings::prepare(&data_dir).map_err(|error| error.to_string())?;
         let config = self.settings.config(member, &data_dir);
         let faults = Faults::default();
-        let started = Server::start_with(config, faults.disk(), faults.cuts()).await;
+        let started = may_block(Server::start_with(config, faults.disk(), faults.cuts())).await;
         let server = started.map_err(|error| format!("{member} does not start: {error}"))?;
         let core = clocks::add(server.core_thread());
         let running = Running {
@@ -75,7 +77,7 @@ impl Members {
         if is_killed {
             running.faults.switch_disk_off();
         }
-        running.server.stop().await;
+        may_block(running.server.stop()).await;
         clocks::remove(running.core);
     }
 
@@ -117,6 +119,12 @@ impl Members {
         self.running.len() == self.settings.members().count()
             && self.running.values().all(is_serving)
     }
+}
+
+/// Runs a future of a thread that may block: the main thread of the shipped binary.
+async fn may_block<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    poll_fn(|cx| blocking::permit(|| future.as_mut().poll(cx))).await
 }
 
 /// Draws faults and repairs until the clients end.

@@ -61,7 +61,16 @@ pub fn run(seed: u64) -> Report {
         .on_thread_park(clocks::before_time_passes)
         .build()
         .expect("a runtime");
-    let report = runtime.block_on(simulate(seed));
+    // As in the shipped binary, work that blocks panics on the threads of the runtime.
+    blocking::arm();
+    let blocked = blocking::on_workers();
+    let mut report = runtime.block_on(simulate(seed));
+    if blocking::on_workers() > blocked {
+        report.violation.get_or_insert_with(|| Violation {
+            invariant: "no work blocks a thread of the runtime",
+            text: "the log output shows the panic".to_owned(),
+        });
+    }
     runtime.shutdown_timeout(Duration::from_secs(10));
     report
 }
