@@ -5,8 +5,8 @@ use std::time::Duration;
 use proto::Sid;
 use tokio::time::{sleep, timeout};
 
-use super::http::{Connection, Fault, Request};
 use super::operator::{ANSWERS, Operator, PATIENCE};
+use super::wire::http::{Connection, Fault, Request};
 use crate::settings::ADMIN_PORT;
 
 const FREE: &str = "permits of ended operators are free again";

@@ -3,9 +3,9 @@
 use proto::Sid;
 use serde_json::{Value, json};
 
-use super::base64;
-use super::http::{Answer, Request};
 use super::operator::{FORM, Operator};
+use super::wire::base64;
+use super::wire::http::{Answer, Request};
 
 const STATUS: &str = "the console answers with a status that fits the request";
 const READ_ONLY: &str = "visitors without a login change nothing";
@@ -56,7 +56,8 @@ impl Visitor {
             return false;
         };
         let json = answer.json().unwrap_or_default();
-        self.token = json["token"].as_str().unwrap_or_default().to_owned();
+        let token = json["token"].as_str().unwrap_or_default();
+        token.clone_into(&mut self.token);
         !self.token.is_empty()
     }
 

@@ -6,8 +6,8 @@ use std::io;
 use proto::Sid;
 use tokio::io::AsyncReadExt;
 
-use super::http::{Answer, Fault, Head, Request};
 use super::operator::Operator;
+use super::wire::http::{Answer, Fault, Head, Request};
 use crate::settings::{ADMIN_PORT, CLIENT_PORT, EXPORTER_PORT, HEALTH_PORT};
 
 const PARSEABLE: &str = "metrics are parseable";
@@ -39,9 +39,12 @@ const ALL_WORDS: &[&str] = &[
     "stmk\0\0\0\0\0\0\x01\x32",
 ];
 
-/// Values of counters: per member and kind of source, in a life.
+/// Values of the counters of each source, with the life in which they were read.
 #[derive(Default)]
-struct Known(HashMap<(Sid, &'static str), (u64, BTreeMap<String, f64>)>);
+struct Known(HashMap<Source, (u64, BTreeMap<String, f64>)>);
+
+/// Member, and kind of the source.
+type Source = (Sid, &'static str);
 
 /// Reads figures until the clients end.
 pub(super) async fn run(mut operator: Operator) {
@@ -80,7 +83,7 @@ pub(super) async fn run(mut operator: Operator) {
 impl Known {
     fn compare(
         &mut self,
-        source: (Sid, &'static str),
+        source: Source,
         life: u64,
         counters: BTreeMap<String, f64>,
     ) -> Result<(), String> {

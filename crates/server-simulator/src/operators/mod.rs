@@ -3,29 +3,24 @@
 //! Each operator is a task with its own source address, so that a refusal of one operator cannot
 //! affect another one.
 
-mod base64;
 mod capacity;
-mod changes;
-mod checks;
 mod collector;
 mod commands;
 mod console;
-mod dashboard;
-mod feed;
 mod figures;
 mod history;
-mod http;
 mod operator;
 mod restore;
 mod settings;
 mod stranger;
+mod wire;
 
 use std::sync::Arc;
 
 use testkit::Random;
 use tokio::task::JoinSet;
 
-use self::changes::Changes;
+use self::history::Changes;
 use self::operator::Operator;
 use self::settings::Caller;
 pub(crate) use self::settings::Settings;
@@ -48,8 +43,8 @@ pub(crate) fn begin(world: &Arc<World>, random: &mut Random) -> Operators {
     let changes = Arc::<Changes>::default();
     let mut operator = |number| Operator::new(world.clone(), Random::new(random.any()), number);
     let settings = &world.settings.operators;
-    tasks.spawn(dashboard::run(operator(1), &dashboard::HONEST));
-    tasks.spawn(dashboard::run(operator(2), &[Caller::Stranger]));
+    tasks.spawn(commands::run(operator(1), &commands::HONEST));
+    tasks.spawn(commands::run(operator(2), &[Caller::Stranger]));
     if settings.has_traces {
         tasks.spawn(collector::run(world.clone(), Random::new(random.any())));
     }
@@ -66,7 +61,7 @@ pub(crate) fn begin(world: &Arc<World>, random: &mut Random) -> Operators {
     }
     if settings.has_history {
         for number in 0..3 {
-            tasks.spawn(feed::run(operator(10 + number), changes.clone()));
+            tasks.spawn(history::follow(operator(10 + number), changes.clone()));
         }
         tasks.spawn(history::run(operator(20), changes.clone()));
     }
@@ -98,7 +93,7 @@ impl Operators {
     /// Checks the members after the faults.
     pub(crate) async fn at_end(&mut self, world: &World) {
         if world.settings.operators.has_history {
-            checks::histories(&mut self.last, &self.changes).await;
+            history::histories(&mut self.last, &self.changes).await;
         }
         if world.found().is_none() {
             capacity::check(&mut self.last).await;

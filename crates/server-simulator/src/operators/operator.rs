@@ -11,7 +11,7 @@ use serde_json::Value;
 use testkit::Random;
 use tokio::time::{sleep, timeout};
 
-use super::http::{Answer, Connection, Fault, Request};
+use super::wire::http::{Answer, Connection, Fault, Request};
 use crate::settings::{ADMIN_PORT, address_of};
 use crate::world::World;
 

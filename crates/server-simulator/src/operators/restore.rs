@@ -8,9 +8,9 @@ use proto::Sid;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
-use super::http::{Answer, Request};
 use super::operator::{Operator, PATIENCE};
 use super::settings::Caller;
+use super::wire::http::{Answer, Request};
 use crate::clients::path_of;
 use crate::settings::{ADMIN_PORT, CLIENT_PORT, address_of};
 
@@ -40,8 +40,12 @@ pub(super) async fn run(mut operator: Operator) {
             interrupt(&mut operator, member, &upload).await;
         } else if let Some(answer) = operator.ask(member, &upload).await {
             let error = answer.json().is_some_and(|json| json["error"].is_string());
-            let is_refused = matches!(answer.head.status, 429 | 500 | 503);
-            if !is_refused && !(is_ok(&answer) && error) {
+            let is_refused = match answer.head.status {
+                // The server does not serve.
+                200 => error,
+                status => matches!(status, 429 | 500 | 503),
+            };
+            if !is_refused {
                 operator.report(REFUSED, &upload, &answer);
             }
         }

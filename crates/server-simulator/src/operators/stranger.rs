@@ -6,8 +6,8 @@ use proto::Sid;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
-use super::http::{Connection, Request};
 use super::operator::{ANSWERS, Operator, PATIENCE};
+use super::wire::http::{Connection, Request};
 use crate::settings::{ADMIN_PORT, EXPORTER_PORT, HEALTH_PORT};
 
 const REFUSED: &str = "a wrong request is refused";
@@ -149,7 +149,7 @@ async fn slow_reader(operator: &mut Operator, member: Sid) {
 
 /// Sends several requests at once. Their answers arrive in order.
 async fn pipelined(operator: &mut Operator, member: Sid) {
-    let requests: Vec<Request> = (0..1 + operator.random.below(5))
+    let requests: Vec<Request> = (0..=operator.random.below(5))
         .map(|number| Request::new("GET", format!("/commands/unknown{number}")))
         .collect();
     let life = operator.world.lives.of(member);

@@ -1,15 +1,22 @@
 //! Queries of the change history.
 
+mod changes;
+mod complete;
+mod feed;
+
 use std::sync::Arc;
 
 use serde_json::Value;
 use testkit::Random;
 
-use super::changes::Changes;
+pub(super) use self::changes::Changes;
+pub(super) use self::complete::histories;
+pub(super) use self::feed::follow;
+
 use super::console::is_private;
-use super::http::{Answer, Request};
 use super::operator::{Operator, PRIVATE};
 use super::settings::Caller;
+use super::wire::http::{Answer, Request};
 
 pub(super) const SAME: &str = "all members have the same history";
 const STATUS: &str = "the history answers with a status that fits the query";

@@ -9,9 +9,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::changes::{Changes, Feed};
-use super::http::{Connection, Fault, Head, Request, Rest};
-use super::operator::{ANSWERS, FORM, Operator};
-use super::settings::Caller;
+use crate::operators::operator::{ANSWERS, FORM, Operator};
+use crate::operators::settings::Caller;
+use crate::operators::wire::http::{Connection, Fault, Head, Request, Rest};
 use crate::settings::ADMIN_PORT;
 
 const ORDER: &str = "a feed delivers each committed change once, in order";
@@ -29,7 +29,7 @@ struct Reader {
 }
 
 /// Follows the changes until the clients end.
-pub(super) async fn run(mut operator: Operator, changes: Arc<Changes>) {
+pub(crate) async fn follow(mut operator: Operator, changes: Arc<Changes>) {
     let random = &mut operator.random;
     let caller = random.pick(&[Caller::Anonymous, Caller::SuperUser]);
     let caller = caller.unwrap_or(Caller::SuperUser);
@@ -192,7 +192,7 @@ impl Reader {
                 self.part.to = position;
                 self.part.delivered.push(position);
             }
-            Err(error) => self.report(super::history::SAME, &error),
+            Err(error) => self.report(super::SAME, &error),
         }
         Ok(true)
     }

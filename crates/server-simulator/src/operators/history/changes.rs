@@ -30,23 +30,23 @@ pub(crate) struct Changes {
 
 /// Part of a feed without a gap.
 #[derive(Debug, Clone)]
-pub(super) struct Feed {
+pub(crate) struct Feed {
     /// Path of the subtree.
-    pub(super) path: &'static str,
+    pub(crate) path: &'static str,
     /// Whether the reader may see all znodes.
-    pub(super) sees_all: bool,
+    pub(crate) sees_all: bool,
     /// Position after which the part begins.
-    pub(super) from: Position,
+    pub(crate) from: Position,
     /// Position up to which the feed is complete.
-    pub(super) to: Position,
+    pub(crate) to: Position,
     /// Delivered changes.
-    pub(super) delivered: Vec<Position>,
+    pub(crate) delivered: Vec<Position>,
 }
 
 impl Changes {
     /// Adds a change. Returns its position, or an error if a member showed another change with this
     /// position.
-    pub(super) fn add(&self, change: &Value) -> Result<Position, String> {
+    pub(crate) fn add(&self, change: &Value) -> Result<Position, String> {
         let position = change.get("position").and_then(Value::as_str);
         let position = Position::parse(position.unwrap_or_default());
         let position = position.map_err(|error| format!("{error}: {change}"))?;
@@ -62,7 +62,7 @@ impl Changes {
     }
 
     /// Adds a znode at a moment. Returns an error if a member showed another znode.
-    pub(super) fn add_moment(&self, path: &str, at: &str, znode: &Value) -> Result<(), String> {
+    pub(crate) fn add_moment(&self, path: &str, at: &str, znode: &Value) -> Result<(), String> {
         let mut moments = self.moments.lock();
         let key = (path.to_owned(), at.to_owned());
         let known = moments.entry(key).or_insert_with(|| znode.clone());
@@ -73,18 +73,18 @@ impl Changes {
         }
     }
 
-    pub(super) fn add_feed(&self, feed: Feed) {
+    pub(crate) fn add_feed(&self, feed: Feed) {
         self.feeds.lock().push(feed);
     }
 
     /// Returns all changes, in order.
-    pub(super) fn all(&self) -> Vec<(Position, Value)> {
+    pub(crate) fn all(&self) -> Vec<(Position, Value)> {
         let all = self.all.lock();
         let pairs = all.iter().map(|(at, change)| (*at, change.clone()));
         pairs.collect()
     }
 
-    pub(super) fn delivered(&self) -> usize {
+    pub(crate) fn delivered(&self) -> usize {
         self.feeds
             .lock()
             .iter()
@@ -93,7 +93,7 @@ impl Changes {
     }
 
     /// Compares each feed with all changes. Returns the first difference.
-    pub(super) fn check_feeds(&self) -> Result<(), String> {
+    pub(crate) fn check_feeds(&self) -> Result<(), String> {
         let all = self.all.lock();
         for feed in self.feeds.lock().iter() {
             let within = all.iter().filter(|(at, change)| {
@@ -131,5 +131,5 @@ fn is_open(change: &Value) -> bool {
     !change["path"]
         .as_str()
         .unwrap_or_default()
-        .starts_with(super::OWNED)
+        .starts_with(crate::operators::OWNED)
 }

@@ -11,15 +11,15 @@ const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// Request of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) method: &'static str,
-    pub(super) target: String,
-    pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Request {
+    pub(crate) method: &'static str,
+    pub(crate) target: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Request {
-    pub(super) fn new(method: &'static str, target: impl Into<String>) -> Self {
+    pub(crate) fn new(method: &'static str, target: impl Into<String>) -> Self {
         Self {
             method,
             target: target.into(),
@@ -29,22 +29,22 @@ impl Request {
     }
 
     #[must_use]
-    pub(super) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| value.as_str())
     }
 
     /// Returns the request line.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("{} {}", self.method, self.target)
     }
 
-    pub(super) fn bytes(&self, server: SocketAddr) -> Vec<u8> {
+    pub(crate) fn bytes(&self, server: SocketAddr) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
         if self.header("host").is_none() {
             head.push_str(&format!("host: {server}\r\n"));
@@ -64,18 +64,18 @@ impl Request {
 
 /// Status and headers of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) status: u16,
+pub(crate) struct Head {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
 }
 
 impl Head {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    pub(super) fn is_json(&self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         let content = self.header("content-type").unwrap_or_default();
         content.starts_with("application/json")
     }
@@ -83,14 +83,14 @@ impl Head {
 
 /// Complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) head: Head,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) head: Head,
+    pub(crate) body: Vec<u8>,
 }
 
 /// Reason why an answer is missing.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The connection was refused or ended.
     Ended(io::Error),
     /// The answer does not follow the protocol.
@@ -105,16 +105,16 @@ impl From<io::Error> for Fault {
 
 /// Connection to an HTTP port.
 #[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) server: SocketAddr,
-    pub(super) stream: BufReader<TcpStream>,
+pub(crate) struct Connection {
+    pub(crate) server: SocketAddr,
+    pub(crate) stream: BufReader<TcpStream>,
     /// Whether the server has announced the end of the connection.
-    pub(super) is_over: bool,
+    pub(crate) is_over: bool,
 }
 
 impl Connection {
     /// Connects from a local address.
-    pub(super) async fn open(from: IpAddr, server: SocketAddr) -> io::Result<Self> {
+    pub(crate) async fn open(from: IpAddr, server: SocketAddr) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.bind(SocketAddr::new(from, 0))?;
         let stream = BufReader::new(socket.connect(server).await?);
@@ -125,22 +125,22 @@ impl Connection {
         })
     }
 
-    pub(super) async fn send(&mut self, request: &Request) -> io::Result<()> {
+    pub(crate) async fn send(&mut self, request: &Request) -> io::Result<()> {
         self.write(&request.bytes(self.server)).await
     }
 
-    pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await
     }
 
     /// Sends a request and reads the whole answer.
-    pub(super) async fn ask(&mut self, request: &Request) -> Result<Answer, Fault> {
+    pub(crate) async fn ask(&mut self, request: &Request) -> Result<Answer, Fault> {
         self.send(request).await?;
         self.answer(request).await
     }
 
     /// Reads the whole answer to a request that was sent.
-    pub(super) async fn answer(&mut self, request: &Request) -> Result<Answer, Fault> {
+    pub(crate) async fn answer(&mut self, request: &Request) -> Result<Answer, Fault> {
         let head = self.head().await?;
         let mut body = Vec::new();
         if request.method != "HEAD" {
@@ -155,7 +155,7 @@ impl Connection {
         Ok(Answer { head, body })
     }
 
-    pub(super) async fn head(&mut self) -> Result<Head, Fault> {
+    pub(crate) async fn head(&mut self) -> Result<Head, Fault> {
         let first = self.line().await?;
         let malformed = || Fault::Malformed(format!("status line {first:?}"));
         let status = first.strip_prefix("HTTP/1.1 ").ok_or_else(malformed)?;
@@ -178,7 +178,7 @@ impl Connection {
     }
 
     /// Reads the next piece of a body. `None` is the end.
-    pub(super) async fn piece(&mut self, rest: &mut Rest) -> Result<Option<Vec<u8>>, Fault> {
+    pub(crate) async fn piece(&mut self, rest: &mut Rest) -> Result<Option<Vec<u8>>, Fault> {
         let left = match rest {
             Rest::Length(left) => std::mem::take(left),
             Rest::Chunks => {
@@ -218,13 +218,13 @@ impl Connection {
 
 /// Part of a body that was not read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(crate) enum Rest {
     Length(usize),
     Chunks,
 }
 
 impl Rest {
-    pub(super) fn of(head: &Head) -> Result<Self, Fault> {
+    pub(crate) fn of(head: &Head) -> Result<Self, Fault> {
         if matches!(head.status, 204 | 304) {
             return Ok(Self::Length(0));
         }

@@ -2,7 +2,7 @@
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-pub(super) fn encode(bytes: &[u8]) -> String {
+pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::new();
     for group in bytes.chunks(3) {
         let padded = [group.first(), group.get(1), group.get(2)];
@@ -21,7 +21,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
 }
 
 /// Decodes a string.
-pub(super) fn decode(text: &str) -> Option<String> {
+pub(crate) fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     for group in text.as_bytes().chunks(4) {
         let mut bits = 0;

@@ -10,14 +10,14 @@ use serde_json::Value;
 use testkit::linearizability::znode::{Answer, Question};
 use tokio::time::sleep;
 
-use super::base64;
+use super::SAME;
 use super::changes::Changes;
-use super::history::SAME;
-use super::http::Request;
-use super::operator::Operator;
-use super::settings::Caller;
 use crate::checks::LIVENESS;
 use crate::clients::{connect, path_of};
+use crate::operators::operator::Operator;
+use crate::operators::settings::Caller;
+use crate::operators::wire::base64;
+use crate::operators::wire::http::Request;
 
 const COMPLETE: &str = "the history contains each acknowledged write";
 const FEEDS: &str = "a feed delivers all committed changes";
@@ -35,7 +35,7 @@ struct History {
 }
 
 /// Checks the histories of all members, and the feeds.
-pub(super) async fn histories(operator: &mut Operator, changes: &Changes) {
+pub(crate) async fn histories(operator: &mut Operator, changes: &Changes) {
     // An epoch may have begun without a transaction. Only some members then record its first zxid.
     let world = operator.world.clone();
     let is_written = match connect(&world, &mut operator.random).await {

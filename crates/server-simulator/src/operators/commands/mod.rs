@@ -1,12 +1,15 @@
 //! Dashboards, which call all commands of the admin server.
 
+mod table;
+
 use serde_json::Value;
 
-use super::commands::{Access, Command};
+use self::table::{Access, Command};
+
 use super::console::is_private;
-use super::http::{Answer, Connection, Request};
 use super::operator::{FORM, Operator, PRIVATE};
 use super::settings::Caller;
+use super::wire::http::{Answer, Connection, Request};
 use crate::settings::ADMIN_PORT;
 
 const PERMISSION: &str = "only callers with the permission receive results of a command";

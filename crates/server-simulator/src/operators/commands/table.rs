@@ -2,7 +2,7 @@
 
 use testkit::Random;
 
-use super::settings::Caller;
+use crate::operators::settings::Caller;
 
 /// Callers that may run a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
