@@ -241,7 +241,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "server-simulator",
-        &["client", "config", "frontend", "proto", "server", "testkit"],
+        &[
+            "blocking", "client", "config", "frontend", "proto", "server", "testkit",
+        ],
     ),
     (
         "fuzz",

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::clocks::{self, CoreNumber};
 use crate::lives::Lives;
-use crate::operators;
+use crate::operators::settings::Settings as Operators;
 use crate::settings::{ELECTION_PORT, QUORUM_PORT, Settings, address_of};
 use crate::world::World;
 
@@ -51,7 +51,7 @@ impl Members {
     /// Starts a member.
     pub(crate) async fn start(&mut self, member: Sid) -> Result<(), String> {
         let data_dir = self.dir.join(member.0.to_string());
-        operators::Settings::prepare(&data_dir).map_err(|error| error.to_string())?;
+        Operators::prepare(&data_dir).map_err(|error| error.to_string())?;
         let config = self.settings.config(member, &data_dir);
         let faults = Faults::default();
         let started = may_block(Server::start_with(config, faults.disk(), faults.cuts())).await;

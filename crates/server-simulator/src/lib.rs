@@ -6,6 +6,7 @@
 //!
 //! * [`run`] runs one seed.
 
+mod addresses;
 mod checks;
 mod clients;
 mod clocks;

@@ -1,7 +1,7 @@
 //! Settings that a seed draws before a run.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,14 +9,8 @@ use config::{Config, RawConfig, SystemProperties};
 use proto::Sid;
 use testkit::Random;
 
-use crate::operators;
-
-pub(crate) const CLIENT_PORT: u16 = 2181;
-pub(crate) const QUORUM_PORT: u16 = 2888;
-pub(crate) const ELECTION_PORT: u16 = 3888;
-pub(crate) const ADMIN_PORT: u16 = 8080;
-pub(crate) const EXPORTER_PORT: u16 = 7000;
-pub(crate) const HEALTH_PORT: u16 = 8081;
+pub(crate) use crate::addresses::*;
+use crate::operators::settings::Settings as Operators;
 
 /// Settings of a run.
 #[derive(Debug, Clone)]
@@ -28,8 +22,8 @@ pub(crate) struct Settings {
     pub(crate) clients: usize,
     pub(crate) requests: usize,
     pub(crate) znodes: usize,
-    pub(crate) operators: operators::Settings,
-    /// Lines of zoo.cfg that are the same for all members.
+    pub(crate) operators: Operators,
+    /// Lines of zoo.cfg for all members.
     lines: String,
 }
 
@@ -55,7 +49,7 @@ impl Settings {
             clients: 2 + random.below(4),
             requests: 20 + random.below(100),
             znodes: 1 + random.below(4),
-            operators: operators::Settings::draw(random),
+            operators: Operators::draw(random),
             lines,
         }
     }
@@ -100,13 +94,6 @@ impl Settings {
         let config = Config::parse(raw, properties, &mut surroundings);
         Arc::new(config.unwrap_or_else(|error| panic!("{file}{error}")))
     }
-}
-
-/// Returns the address of a member. Each process uses different addresses, so the ports are free.
-pub(crate) fn address_of(member: Sid) -> IpAddr {
-    let [.., high, low] = std::process::id().to_be_bytes();
-    let member = u8::try_from(member.0).expect("few members");
-    Ipv4Addr::new(127, high | 0x80, low, member).into()
 }
 
 /// Surroundings of a member in a process that knows its id.

@@ -32,7 +32,7 @@ pub(super) async fn check(operator: &mut Operator) {
     requests(operator, member).await;
 }
 
-/// Waits until a member has no connections of clients. Those of the console count, too.
+/// Waits until the connections of clients and of the console are closed.
 async fn are_closed(operator: &Operator, member: Sid) {
     let request = Request::new("GET", "/commands/server_stats");
     for attempt in 0.. {
@@ -51,7 +51,7 @@ async fn are_closed(operator: &Operator, member: Sid) {
     }
 }
 
-/// Opens as many feeds as the member permits, and another one.
+/// Opens feeds up to the limit of the member. The next feed must be refused.
 async fn feeds(operator: &Operator, member: Sid) {
     let mut open = Vec::new();
     for number in 0..=FEEDS {

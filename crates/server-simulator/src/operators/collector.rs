@@ -1,35 +1,23 @@
 //! Collector of traces, which sometimes fails, hangs or is slow.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::Sid;
 use testkit::Random;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::settings::address_of;
+use super::settings::{self, COLLECTOR_PATH};
 use crate::world::World;
 
 const TRACES: &str = "members send well-formed traces";
 
-/// Number in place of a member in the collector's address.
-const NUMBER: Sid = Sid(200);
-const PORT: u16 = 4318;
-const PATH: &str = "/v1/traces";
-
-/// Returns the URL of the collector.
-pub(super) fn url() -> String {
-    format!("http://{}:{PORT}{PATH}", address_of(NUMBER))
-}
-
 /// Receives traces until the clients end.
 pub(super) async fn run(world: Arc<World>, mut random: Random) {
-    let address = SocketAddr::new(address_of(NUMBER), PORT);
+    let address = settings::collector();
     let Ok(listener) = TcpListener::bind(address).await else {
         return world.report(TRACES, &format!("{address} is taken"));
     };
@@ -50,7 +38,7 @@ pub(super) async fn run(world: Arc<World>, mut random: Random) {
 async fn serve(world: Arc<World>, mut stream: BufReader<TcpStream>, mut random: Random) {
     while let Ok((head, body)) = request(&mut stream).await {
         let is_protobuf = head.contains("content-type: application/x-protobuf");
-        let is_post = head.starts_with(&format!("post {PATH} http/1.1"));
+        let is_post = head.starts_with(&format!("post {COLLECTOR_PATH} http/1.1"));
         // Each request has spans, and the name of the service.
         let has_spans = body.first() == Some(&0x0a)
             && body.windows(7).any(|bytes| bytes == b"zoarium")
@@ -70,7 +58,7 @@ async fn serve(world: Arc<World>, mut stream: BufReader<TcpStream>, mut random: 
             2 => b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
             3 => b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nx",
             4 => b"nonsense\r\n\r\n",
-            _ => b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n",
+            _ => b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
         };
         if stream.write_all(answer).await.is_err() {
             return;

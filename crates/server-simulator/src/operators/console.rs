@@ -1,4 +1,4 @@
-//! Visitors of the web console, who read and edit znodes.
+//! Visitors of the web console. They read and edit znodes.
 
 use proto::Sid;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(super) async fn run(operator: Operator, number: u8) {
         member: Sid(1),
         token: String::new(),
         has_login: false,
-        own: format!("{}{number}", super::OWNED),
+        own: format!("{}{number}", super::settings::OWNED),
         state: None,
         edits: 0,
     };
@@ -200,7 +200,7 @@ impl Visitor {
                 }
                 self.state = Some((before + 1, data));
             }
-            // The member may be behind, or the edit may have been executed.
+            // The member lags, or the edit was executed without an answer.
             404 | 409 | 503 => self.state = None,
             _ => {}
         }
@@ -222,7 +222,7 @@ impl Visitor {
                 .report(super::operator::PRIVATE, &request, &answer);
         }
         match &self.state {
-            // The member may be behind.
+            // The member lags.
             Some((known, data)) if version == *known => {
                 let wanted = Value::from(base64::encode(data.as_bytes()));
                 if self.has_login && json["data"] != wanted {

@@ -11,7 +11,7 @@ mod figures;
 mod history;
 mod operator;
 mod restore;
-mod settings;
+pub(crate) mod settings;
 mod stranger;
 mod wire;
 
@@ -23,11 +23,7 @@ use tokio::task::JoinSet;
 use self::history::Changes;
 use self::operator::Operator;
 use self::settings::Caller;
-pub(crate) use self::settings::Settings;
 use crate::world::World;
-
-/// Beginning of the names of znodes that only their owner may read.
-const OWNED: &str = "/owned";
 
 /// Running operators.
 pub(crate) struct Operators {

@@ -2,21 +2,35 @@
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use proto::Sid;
 use testkit::Random;
 
-use super::collector;
-use crate::settings::{EXPORTER_PORT, HEALTH_PORT, address_of};
+use crate::addresses::{EXPORTER_PORT, HEALTH_PORT, address_of};
 
-/// Password of the super user (`super`), whose digest is in the configuration.
+/// Password of the super user. The configuration contains its digest.
 const SUPER: &str = "super:secret";
 /// Digest of `super:secret`, in the form of `superDigest`.
 const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 /// Credential in each member's file `admin-token`.
 const TOKEN: &str = "admin-token:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// Beginning of the names of znodes that only their owner may read.
+pub(super) const OWNED: &str = "/owned";
+
+/// Number in place of a member's id in the address of the collector of traces.
+const COLLECTOR: Sid = Sid(200);
+const COLLECTOR_PORT: u16 = 4318;
+/// Path of the collector.
+pub(super) const COLLECTOR_PATH: &str = "/v1/traces";
+
+/// Returns the address of the collector of traces.
+pub(super) fn collector() -> SocketAddr {
+    SocketAddr::new(address_of(COLLECTOR), COLLECTOR_PORT)
+}
 
 /// Settings of the interfaces for operators.
 #[derive(Debug, Clone)]
@@ -28,7 +42,7 @@ pub(crate) struct Settings {
     /// Whether operators reset the statistics. Counters may then fall.
     pub(super) are_reset: bool,
     has_audit: bool,
-    /// Lines of zoo.cfg that are the same for all members.
+    /// Lines of zoo.cfg for all members.
     lines: String,
 }
 
@@ -71,7 +85,10 @@ impl Settings {
         }
         let has_traces = random.percent(50);
         if has_traces {
-            add("zoarium.traces.endpoint", &collector::url());
+            add(
+                "zoarium.traces.endpoint",
+                &format!("http://{}{COLLECTOR_PATH}", collector()),
+            );
             add("zoarium.traces.every", &random.range(1, 4).to_string());
         }
         add("DigestAuthenticationProvider.superDigest", SUPER_DIGEST);

@@ -80,7 +80,9 @@ fn draw(operator: &mut Operator) -> Request {
         "/console/page.js",
         "/",
     ]);
-    let caller = super::Caller::SuperUser.authorization().unwrap_or_default();
+    let caller = super::settings::Caller::SuperUser
+        .authorization()
+        .unwrap_or_default();
     Request::new("GET", target.unwrap_or("/")).with("authorization", caller)
 }
 
@@ -147,7 +149,7 @@ async fn slow_reader(operator: &mut Operator, member: Sid) {
     }
 }
 
-/// Sends several requests at once. Their answers arrive in order.
+/// Sends several requests before it reads their answers, which arrive in order.
 async fn pipelined(operator: &mut Operator, member: Sid) {
     let requests: Vec<Request> = (0..=operator.random.below(5))
         .map(|number| Request::new("GET", format!("/commands/unknown{number}")))
@@ -178,7 +180,9 @@ async fn pipelined(operator: &mut Operator, member: Sid) {
 
 /// Sends a complete request that must be refused.
 async fn wrong(operator: &mut Operator, member: Sid) {
-    let super_user = super::Caller::SuperUser.authorization().unwrap_or_default();
+    let super_user = super::settings::Caller::SuperUser
+        .authorization()
+        .unwrap_or_default();
     let get = |target: &str| Request::new("GET", target);
     let (request, statuses): (Request, &[u16]) = match operator.random.below(14) {
         0 => (

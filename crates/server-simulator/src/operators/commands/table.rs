@@ -23,7 +23,7 @@ pub(super) struct Command {
     queries: &'static [&'static str],
 }
 
-/// Commands without other parameters, which everybody may run. `dump` has no alias.
+/// Commands without other parameters, which everybody may run.
 const PLAIN: &[&str] = &[
     "configuration",
     "conf",

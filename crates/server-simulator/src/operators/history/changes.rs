@@ -1,10 +1,14 @@
-//! Changes of znodes that members have shown to operators. All members must show the same.
+//! Changes of znodes that members have shown to operators. All members must show the same changes.
 
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 use proto::position::Position;
 use serde_json::{Value, json};
+
+use crate::operators::settings::OWNED;
+
+pub(crate) const SAME: &str = "all members have the same history";
 
 /// Fields of a change that are equal for all callers and on all members.
 const FIELDS: [&str; 9] = [
@@ -110,8 +114,8 @@ impl Changes {
                 let surplus = delivered.iter().find(|at| !wanted.contains(at));
                 let (path, from, to) = (feed.path, feed.from, feed.to);
                 return Err(format!(
-                    "feed of {path} after {from} up to {to}: {missing:?} is missing, {surplus:?} \
-                     is surplus: {}",
+                    "the feed of {path} after {from} up to {to} lacks {missing:?} and has the \
+                     surplus {surplus:?}: {}",
                     json!(missing.or(surplus).and_then(|at| all.get(at)))
                 ));
             }
@@ -131,5 +135,5 @@ fn is_open(change: &Value) -> bool {
     !change["path"]
         .as_str()
         .unwrap_or_default()
-        .starts_with(crate::operators::OWNED)
+        .starts_with(OWNED)
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use testkit::linearizability::znode::{Answer, Question};
 use tokio::time::sleep;
 
-use super::SAME;
 use super::changes::Changes;
+use super::changes::SAME;
 use crate::checks::LIVENESS;
 use crate::clients::{connect, path_of};
 use crate::operators::operator::Operator;

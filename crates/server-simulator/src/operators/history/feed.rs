@@ -1,4 +1,4 @@
-//! Readers of change feeds, who continue at another member when a member ends.
+//! Readers of change feeds. When a member ends, they continue at another member.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,7 +192,7 @@ impl Reader {
                 self.part.to = position;
                 self.part.delivered.push(position);
             }
-            Err(error) => self.report(super::SAME, &error),
+            Err(error) => self.report(super::changes::SAME, &error),
         }
         Ok(true)
     }

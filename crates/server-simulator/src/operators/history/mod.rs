@@ -10,6 +10,7 @@ use serde_json::Value;
 use testkit::Random;
 
 pub(super) use self::changes::Changes;
+use self::changes::SAME;
 pub(super) use self::complete::histories;
 pub(super) use self::feed::follow;
 
@@ -18,7 +19,6 @@ use super::operator::{Operator, PRIVATE};
 use super::settings::Caller;
 use super::wire::http::{Answer, Request};
 
-pub(super) const SAME: &str = "all members have the same history";
 const STATUS: &str = "the history answers with a status that fits the query";
 const PAGES: &str = "pages of the history are in order";
 const ORIGIN: &str = "only administrators see the clients of changes";
