@@ -1,11 +1,10 @@
 //! Access of the console to its member.
 
-use std::time::Instant;
-
 use config::{ClientAuth, Config, SaslAcceptor};
 use metrics::view::AdminView;
 use proto::Id;
 use tokio::io::DuplexStream;
+use tokio::time::Instant;
 use tree::auth::{host_address, is_authenticated};
 
 use super::api::Caller;

@@ -24,14 +24,14 @@ mod restore;
 mod snapshots;
 
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use config::Config;
 use metrics::Metrics;
 use parking_lot::Mutex;
 use proto::Sid;
 use tokio::sync::Semaphore;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use transport::tls::{Acceptor, Connector};
 
 use self::figures::Kept;
