@@ -77,7 +77,7 @@ pub fn effective(
                     rows.extend(members(section, key, &settings.raw));
                 }
                 Some(beginning) => rows.extend(family(section, key, beginning, &settings)),
-                None => rows.push(single(section, key, &mut settings, &config)?),
+                None => rows.push(single(section, key, &mut settings, &config)),
             }
         }
     }
@@ -105,22 +105,14 @@ fn shown(name: &str, value: String) -> String {
     }
 }
 
-fn single(
-    section: Section,
-    key: &'static Key,
-    settings: &mut WrittenSettings,
-    config: &Config,
-) -> Result<Effective, ConfigError> {
-    let found = settings.find(key);
-    let typed = match key.kind {
+/// Returns the value that the server interprets.
+fn typed(key: &'static Key, settings: &mut WrittenSettings) -> Result<Option<String>, ConfigError> {
+    Ok(match key.kind {
         ValueKind::Int | ValueKind::Long | ValueKind::Port => {
             settings.number(key)?.map(|n| n.to_string())
         }
-        ValueKind::Ratio => found
-            .is_some()
-            .then(|| settings.ratio(key))
-            .transpose()?
-            .map(|ratio| ratio.to_string()),
+        ValueKind::Ratio if settings.find(key).is_some() => Some(settings.ratio(key)?.to_string()),
+        ValueKind::Ratio => None,
         ValueKind::Flag => Some(settings.flag(key)?.to_string()),
         ValueKind::Choice(_) => settings.choice(key)?.map(str::to_owned),
         ValueKind::Word { special, other } => Some(
@@ -132,7 +124,18 @@ fn single(
             .to_owned(),
         ),
         _ => settings.text(key),
-    };
+    })
+}
+
+fn single(
+    section: Section,
+    key: &'static Key,
+    settings: &mut WrittenSettings,
+    config: &Config,
+) -> Effective {
+    let found = settings.find(key);
+    // The configuration is accepted, so the server does not read an invalid value.
+    let typed = typed(key, settings).unwrap_or_else(|_| settings.text(key));
     let default = match key.default {
         DefaultValue::Value(text) => Some(text.to_owned()),
         DefaultValue::Derived(words) => derived(key, config).or(Some(words.replace('`', ""))),
@@ -160,14 +163,14 @@ fn single(
             }
         }
     };
-    Ok(Effective {
+    Effective {
         section: Some(section),
         name: key.name.to_owned(),
         value: value.map(|value| shown(key.name, value)),
         unit: key.unit,
         place,
         written,
-    })
+    }
 }
 
 /// Returns whether `value` equals the written value, regardless of its spelling.

@@ -188,3 +188,10 @@ fn the_examination_respects_kerberos_support() {
     assert_eq!(told(&with), []);
     assert_eq!(told(&without), [(finding::NOT_THERE, 3)]);
 }
+
+#[test]
+fn an_invalid_value_that_no_server_reads_is_shown_as_written() {
+    let rows = rows(Machine::alone("controllerPort=-1\n"), &[]);
+    let shown = row(&rows, "controllerPort");
+    assert_eq!(shown.value.as_deref(), Some("-1"));
+}
