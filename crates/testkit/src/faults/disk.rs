@@ -22,6 +22,11 @@ pub struct SwitchedDisk {
 struct Switch {
     is_off: AtomicBool,
     sync_delay_ms: AtomicU64,
+    /// Number of changes until a fault, plus 1. With 0, no fault is due.
+    countdown: AtomicU64,
+    /// Whether the fault is a single error. Otherwise the disk is switched off.
+    is_single_error: AtomicBool,
+    has_erred: AtomicBool,
 }
 
 /// File on a [`SwitchedDisk`].
@@ -43,6 +48,34 @@ impl SwitchedDisk {
         self.switch.sync_delay_ms.store(delay_ms, Ordering::Relaxed);
     }
 
+    /// Switches the disk off after this number of further changes.
+    pub fn switch_off_after(&self, changes: u64) {
+        self.arm(changes, false);
+    }
+
+    /// Refuses one change, after this number of further changes.
+    pub fn fail_once_after(&self, changes: u64) {
+        self.arm(changes, true);
+    }
+
+    fn arm(&self, changes: u64, is_single_error: bool) {
+        let switch = &self.switch;
+        switch
+            .is_single_error
+            .store(is_single_error, Ordering::SeqCst);
+        switch.countdown.store(changes + 1, Ordering::SeqCst);
+    }
+
+    /// Returns whether the disk is off.
+    pub fn is_off(&self) -> bool {
+        self.switch.is_off.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether the disk is off, or the error of [`Self::fail_once_after`] has happened.
+    pub fn has_failed(&self) -> bool {
+        self.is_off() || self.switch.has_erred.load(Ordering::SeqCst)
+    }
+
     fn keep(&self, file: File) -> SwitchedFile {
         let switch = self.switch.clone();
         SwitchedFile { file, switch }
@@ -51,6 +84,17 @@ impl SwitchedDisk {
 
 impl Switch {
     fn check(&self) -> io::Result<()> {
+        let one_less = |left: u64| left.checked_sub(1);
+        let counted = self
+            .countdown
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
+        if counted == Ok(1) {
+            if self.is_single_error.load(Ordering::SeqCst) {
+                self.has_erred.store(true, Ordering::SeqCst);
+                return Err(io::Error::other("the disk failed once"));
+            }
+            self.is_off.store(true, Ordering::SeqCst);
+        }
         if self.is_off.load(Ordering::SeqCst) {
             return Err(io::Error::other("the server was killed"));
         }
@@ -172,5 +216,22 @@ mod tests {
         }
         let content = disk.read_small(&one, 100).unwrap();
         assert_eq!(content, Some(b"before".to_vec()));
+    }
+
+    #[test]
+    fn faults_happen_after_the_given_number_of_changes() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = SwitchedDisk::default();
+        let file = disk.create(&directory.path().join("1")).unwrap();
+        disk.fail_once_after(1);
+        file.write_all_at(0, b"a").unwrap();
+        assert!(!disk.has_failed());
+        assert!(file.write_all_at(1, b"b").is_err());
+        assert!(disk.has_failed());
+        file.write_all_at(1, b"b").unwrap();
+        disk.switch_off_after(1);
+        file.write_all_at(2, b"c").unwrap();
+        assert!(file.write_all_at(3, b"d").is_err());
+        assert!(file.write_all_at(3, b"d").is_err());
     }
 }
