@@ -5,11 +5,13 @@
 //! configuration, the requests of the clients and the faults.
 //!
 //! * [`run`] runs one seed.
+//! * [`check_configurations`] only parses configurations, of which most are never started.
 
 mod addresses;
 mod checks;
 mod clients;
 mod clocks;
+mod configurations;
 mod ensemble;
 mod lives;
 mod operators;
@@ -17,16 +19,18 @@ mod settings;
 mod threads;
 mod world;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use frontend::clock;
+use tempfile::TempDir;
 use testkit::Random;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::ensemble::Members;
+use crate::ensemble::{Members, faults, membership};
 use crate::operators::Operators;
 use crate::settings::Settings;
 pub use crate::world::Violation;
@@ -43,6 +47,10 @@ pub struct Report {
     pub operator_answers: usize,
     /// Number of changes in feeds.
     pub delivered: usize,
+    /// Number of other requests that were executed.
+    pub others: usize,
+    /// Number of changes of the member list.
+    pub reconfigurations: usize,
     /// Simulated time.
     pub took: Duration,
     /// First violated invariant, if any.
@@ -76,12 +84,18 @@ pub fn run(seed: u64) -> Report {
     report
 }
 
+/// Parses random configurations of a seed. Returns the first violated invariant, if any.
+pub fn check_configurations(seed: u64) -> Option<Violation> {
+    let found = configurations::check(&mut Random::new(seed));
+    found.map(|(invariant, text)| Violation { invariant, text })
+}
+
 async fn simulate(seed: u64) -> Report {
     let begun = Instant::now();
     let waking = tokio::spawn(clocks::wake_cores());
     let mut random = Random::new(seed);
     let settings = Settings::draw(&mut random);
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = directory().expect("a temporary directory");
     let mut members = Members::new(settings.clone(), dir.path().to_owned());
     let mut failed = None;
     for member in settings.members() {
@@ -95,15 +109,21 @@ async fn simulate(seed: u64) -> Report {
     }
     let mut operators = operators::begin(&world, &mut random);
     let done = async {
-        let faults = tokio::spawn(ensemble::disturb(world.clone(), Random::new(random.any())));
-        for _ in 0..world.settings.clients {
-            tokio::spawn(clients::run(world.clone(), Random::new(random.any())));
+        let operator = Random::new(random.any());
+        let operating = tokio::spawn(membership::operate(world.clone(), operator));
+        let of_lines = Random::new(random.any());
+        tokio::spawn(faults::disturb_lines(world.clone(), of_lines));
+        let faults = tokio::spawn(faults::disturb(world.clone(), Random::new(random.any())));
+        for number in 0..world.settings.clients {
+            let random = Random::new(random.any());
+            tokio::spawn(clients::run(world.clone(), number, random));
         }
         while !world.is_over() {
             sleep(Duration::from_millis(100)).await;
         }
         let _ = faults.await;
         operators.ended().await;
+        let _ = operating.await;
         if world.found().is_none() {
             at_end(&world, &mut operators).await;
         }
@@ -111,7 +131,7 @@ async fn simulate(seed: u64) -> Report {
     if timeout(RUN_MAX, done).await.is_err() {
         world.report(checks::LIVENESS, "the run does not end");
     }
-    let all = world.settings.members().collect::<Vec<_>>();
+    let all = world.settings.servers().collect::<Vec<_>>();
     for member in all {
         world.members.lock().await.stop(member, false).await;
     }
@@ -124,30 +144,35 @@ async fn simulate(seed: u64) -> Report {
         unanswered: unanswered.len(),
         operator_answers: world.operator_answers.load(Ordering::Relaxed),
         delivered,
+        others: world.done.load(Ordering::Relaxed),
+        reconfigurations: world.reconfigurations.load(Ordering::Relaxed),
         took: begun.elapsed(),
         violation: world.found(),
     }
 }
 
+/// Creates a directory for all files, in memory if possible. Syncs of a disk take real time, in which
+/// no simulated time passes.
+fn directory() -> io::Result<TempDir> {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
+}
+
 /// Ends all faults, and checks the members and the answers.
 async fn at_end(world: &World, operators: &mut Operators) {
-    let all: Vec<_> = world.settings.members().collect();
-    for member in all {
-        let mut members = world.members.lock().await;
-        members.separate(Vec::new());
-        members.slow_down(member, Duration::ZERO);
-        if !members.is_running(member)
-            && let Err(error) = members.start(member).await
-        {
-            world.report("a member starts with its own files", &error);
-            return;
-        }
+    if !faults::repair(world).await {
+        return;
     }
-    if !checks::serves(world).await {
-        return world.report(checks::LIVENESS, "not all members serve after the faults");
+    let Some(members) = checks::members(world).await else {
+        return world.report(checks::LIVENESS, "no server returns the member list");
+    };
+    if !checks::serves(world, &members).await {
+        let services = world.members.lock().await.services(&members);
+        return world.report(checks::LIVENESS, &services);
     }
+    *world.last_members.lock() = Some(members.clone());
     operators.at_end(world).await;
-    checks::are_equal(world).await;
+    checks::leftovers(world).await;
+    checks::are_equal(world, &members).await;
     checks::are_linearizable(world);
     operators.restore(world).await;
 }

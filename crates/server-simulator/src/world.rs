@@ -1,12 +1,17 @@
 //! State that all tasks of a run share.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
+use client::Client;
+use config::membership::Membership;
 use parking_lot::Mutex;
+use proto::Sid;
 use testkit::linearizability::Call;
 use testkit::linearizability::znode::{Answer, Question};
 
+use crate::clients::lines::Lines;
 use crate::ensemble::Members;
 use crate::lives::Lives;
 use crate::settings::Settings;
@@ -23,12 +28,41 @@ pub struct Violation {
 /// A call for a znode.
 pub(crate) type ZnodeCall = Call<Question, Answer>;
 
+/// Znodes that must be absent or present at the end.
+#[derive(Default)]
+pub(crate) struct Expected {
+    /// Directories whose znodes all vanish.
+    pub(crate) empty: BTreeSet<String>,
+    /// Znodes that vanish.
+    pub(crate) absent: BTreeSet<String>,
+    /// Znodes that remain.
+    pub(crate) present: BTreeSet<String>,
+    /// Clients that must exist until then, because they delete znodes in the background.
+    pub(crate) clients: Vec<Client>,
+    /// Numbers of sequential znodes.
+    pub(crate) numbers: BTreeSet<i64>,
+}
+
 pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) members: tokio::sync::Mutex<Members>,
     pub(crate) lives: Arc<Lives>,
     /// Calls for each znode.
     pub(crate) calls: Vec<Mutex<Vec<ZnodeCall>>>,
+    /// Connections of clients.
+    pub(crate) lines: Arc<Lines>,
+    /// Newest member list that an operator has seen.
+    pub(crate) list: Mutex<Membership>,
+    /// State that the checks at the end need.
+    pub(crate) expected: Mutex<Expected>,
+    /// Znodes that the checks at the end found although they must vanish.
+    pub(crate) leftovers: Mutex<Vec<String>>,
+    /// Number of requests of other programs that servers have executed.
+    pub(crate) done: AtomicUsize,
+    /// Number of changes of the member list.
+    pub(crate) reconfigurations: AtomicUsize,
+    /// Members at the end of the run.
+    pub(crate) last_members: Mutex<Option<Vec<Sid>>>,
     /// Number of clients that have not ended.
     pub(crate) active: AtomicUsize,
     /// Number of answers to operators.
@@ -48,10 +82,23 @@ impl World {
             lives: members.lives.clone(),
             members: tokio::sync::Mutex::new(members),
             settings,
+            lines: Arc::default(),
+            list: Mutex::default(),
+            expected: Mutex::default(),
+            leftovers: Mutex::default(),
+            done: AtomicUsize::new(0),
+            reconfigurations: AtomicUsize::new(0),
+            last_members: Mutex::default(),
             moment: AtomicI64::new(0),
             value: AtomicI64::new(0),
             violation: Mutex::new(None),
         }
+    }
+
+    /// Returns the members: those at the beginning or, after the faults, those at the end.
+    pub(crate) fn listed_members(&self) -> Vec<Sid> {
+        let last = self.last_members.lock().clone();
+        last.unwrap_or_else(|| self.settings.members().collect())
     }
 
     /// Returns a moment later than all earlier ones.

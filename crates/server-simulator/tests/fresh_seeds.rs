@@ -6,7 +6,7 @@
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use server_simulator::{Report, run};
+use server_simulator::{Report, check_configurations, run};
 
 const SEEDS: u64 = 10;
 /// Real time after which a seed never ends. It takes some seconds otherwise.
@@ -66,4 +66,14 @@ fn every_invariant_holds() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn every_configuration_has_one_outcome() {
+    let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
+    let count = number("ZOARIUM_SERVER_SEEDS").unwrap_or(SEEDS);
+    for seed in from..from + count {
+        let violation = check_configurations(seed);
+        assert_eq!(violation, None, "{}", command(seed));
+    }
 }

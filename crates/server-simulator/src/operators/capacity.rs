@@ -21,7 +21,7 @@ const ATTEMPTS: usize = 180;
 
 /// Checks the connections of all members, and the permits of one of them.
 pub(super) async fn check(operator: &mut Operator) {
-    let members: Vec<Sid> = operator.world.settings.members().collect();
+    let members: Vec<Sid> = operator.world.listed_members();
     for member in members {
         are_closed(operator, member).await;
     }

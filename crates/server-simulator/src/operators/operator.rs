@@ -50,7 +50,7 @@ impl Operator {
     }
 
     pub(super) fn member(&mut self) -> Sid {
-        let members: Vec<Sid> = self.world.settings.members().collect();
+        let members: Vec<Sid> = self.world.listed_members();
         self.random.pick(&members).unwrap_or(Sid(1))
     }
 

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::operator::{Operator, PATIENCE};
 use super::settings::Caller;
 use super::wire::http::{Answer, Request};
-use crate::clients::path_of;
+use crate::clients::registers::path_of;
 use crate::settings::{ADMIN_PORT, CLIENT_PORT, address_of};
 
 const REFUSED: &str = "an upload that is not a snapshot is refused";

@@ -12,7 +12,7 @@ use testkit::Random;
 use crate::addresses::{EXPORTER_PORT, HEALTH_PORT, address_of};
 
 /// Password of the super user. The configuration contains its digest.
-const SUPER: &str = "super:secret";
+pub(crate) const SUPER: &str = "super:secret";
 /// Digest of `super:secret`, in the form of `superDigest`.
 const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 /// Credential in each member's file `admin-token`.

@@ -13,7 +13,8 @@ use tokio::time::sleep;
 use super::changes::Changes;
 use super::changes::SAME;
 use crate::checks::LIVENESS;
-use crate::clients::{connect, path_of};
+use crate::clients::connect;
+use crate::clients::registers::path_of;
 use crate::operators::operator::Operator;
 use crate::operators::settings::Caller;
 use crate::operators::wire::base64;
@@ -48,7 +49,7 @@ pub(crate) async fn histories(operator: &mut Operator, changes: &Changes) {
     if !is_written {
         return world.report(LIVENESS, "no write after the faults");
     }
-    let members: Vec<Sid> = operator.world.settings.members().collect();
+    let members: Vec<Sid> = operator.world.listed_members();
     let mut heads = BTreeMap::new();
     for _ in 0..ATTEMPTS {
         heads.clear();

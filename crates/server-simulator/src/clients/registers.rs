@@ -1,67 +1,41 @@
 //! Clients that write and read znodes, and record the answers.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-use client::{Client, Create, Error, MultiOp, Options};
+use client::{Client, Create, Error, MultiOp};
 use testkit::Random;
 use testkit::linearizability::Call;
 use testkit::linearizability::znode::{Answer, Question};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use crate::settings::{CLIENT_PORT, address_of};
+use super::{Actor, PATIENCE, connect};
 use crate::world::World;
-
-/// Time after which a client no longer waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Returns the path of a znode.
 pub(crate) fn path_of(znode: usize) -> String {
     format!("/z{znode}")
 }
 
-/// Returns the servers for a connection.
-pub(crate) fn servers(world: &World) -> String {
-    let members = world.settings.members();
-    let all: Vec<String> = members
-        .map(|member| format!("{}:{CLIENT_PORT}", address_of(member)))
-        .collect();
-    all.join(",")
-}
-
-/// Runs a client until it has sent all its requests.
-pub(crate) async fn run(world: Arc<World>, mut random: Random) {
+/// Runs a client that writes and reads some of the znodes.
+pub(super) async fn run(actor: &mut Actor) {
     let mut session = None;
-    for _ in 0..world.settings.requests {
-        if world.found().is_some() {
+    for _ in 0..actor.world.settings.requests {
+        if !actor.pause().await {
             break;
         }
-        sleep(Duration::from_millis(random.range(0, 1500).unsigned_abs())).await;
         let client = match session.take() {
             Some(client) => client,
-            None => match connect(&world, &mut random).await {
+            None => match connect(&actor.world, &mut actor.random).await {
                 Some(client) => client,
                 None => continue,
             },
         };
-        let znode = random.below(world.settings.znodes);
-        if request(&world, &client, znode, &mut random).await {
+        let znode = actor.random.below(actor.world.settings.znodes);
+        if request(&actor.world, &client, znode, &mut actor.random).await {
             session = Some(client);
         }
     }
     if let Some(client) = session {
         let _ = timeout(PATIENCE, client.close()).await;
     }
-    world.active.fetch_sub(1, Ordering::Relaxed);
-}
-
-pub(crate) async fn connect(world: &World, random: &mut Random) -> Option<Client> {
-    let timeout_ms = random.range(500, 30_000).unsigned_abs();
-    let options = Options::new(&servers(world))
-        .with_seed(random.any())
-        .with_session_timeout(Duration::from_millis(timeout_ms));
-    Client::connect(options).await.ok()
 }
 
 /// Sends a request and records it. Returns whether the session continues.
