@@ -9,9 +9,7 @@ use host::{FlushAt, Schedule, ServerState, Traced};
 use metrics::audit::AuditLog;
 use proto::Zxid;
 use quorum::MemberPorts;
-use replica::{
-    Applied, ClientRequest, Effect, Host, Input, LargeBytes, Note, Now, Service, Ticket,
-};
+use replica::{Applied, ClientRequest, Effect, Host, Input, Note, Now, Service, Ticket};
 use tokio::sync::oneshot;
 use tree::Tree;
 
@@ -124,12 +122,6 @@ impl ServerHost {
         if let Some(trail) = &mut self.trail {
             trail.note_requests(connection.peer.ip(), requests);
         }
-    }
-
-    /// Releases the permits of requests that are dropped.
-    pub(super) fn release_all(&self, requests: &[ClientRequest]) {
-        let large_bytes: LargeBytes = requests.iter().map(|request| request.large_bytes).sum();
-        self.delivery.release(requests.len(), large_bytes);
     }
 
     /// Releases the permits of handled election inputs.
