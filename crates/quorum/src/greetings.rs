@@ -35,4 +35,11 @@ impl Greetings {
         oldest.abort();
         Some(peer)
     }
+
+    /// Ends all tasks.
+    pub(crate) fn end_all(&mut self) {
+        for (_, greeting) in self.oldest_first.drain(..) {
+            greeting.abort();
+        }
+    }
 }

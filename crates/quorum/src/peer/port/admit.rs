@@ -23,8 +23,14 @@ impl Port {
             if self.settings.acceptor.is_plain() && !self.settings.auth.is_on() {
                 return self.admit(stream.into(), Vec::new(), peer, term);
             }
+            let mut greetings = self.greetings.lock();
+            // The end of a term ends the greetings of the term, so none may begin after it.
+            if self.term.lock().number != term {
+                return;
+            }
             let greeting = self.runtime.spawn(self.clone().greet(stream, peer, term));
-            let evicted = self.greetings.lock().add(peer, greeting.abort_handle());
+            let evicted = greetings.add(peer, greeting.abort_handle());
+            drop(greetings);
             if let Some(peer) = evicted {
                 log_limiter::limited!(in self.log_limiter => warn, %peer, "too many learners without a login, closing the oldest one");
             }

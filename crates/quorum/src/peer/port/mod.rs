@@ -182,6 +182,13 @@ impl LearnerPort {
 
     fn end_term(&self, parts: impl Fn(&Link) -> bool) {
         self.flush();
+        self.end_term_of_links(parts);
+        // The term is over, so no greeting is added. Greetings hold the locks of the directories,
+        // which a stopped server must release.
+        self.0.greetings.lock().end_all();
+    }
+
+    fn end_term_of_links(&self, parts: impl Fn(&Link) -> bool) {
         let term = &mut *self.0.term.lock();
         term.number += 1;
         #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Tests of peers that flood, do not read, or send bytes that are not packets.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -331,4 +331,26 @@ fn random_bytes_only_end_their_connection() {
         }
     }
     assert_eq!(site.at_leader_within(Duration::ZERO).map(|_| ()), None);
+}
+
+#[test]
+fn the_end_of_a_term_closes_connections_without_a_login() {
+    let mut site = TestMember::new();
+    site.auth = Arc::new(auth("zk", "secret", true));
+    let (port, address) = site.open_port();
+    let mut peer = raw_learner(address);
+    // The first packet of a login: magic, status, length of the token.
+    let magic = 0x5f24_3501_3501_edcc_i64.to_be_bytes();
+    peer.write_all(&[&magic[..], &[0; 8]].concat()).unwrap();
+    let mut challenge = [0; 16];
+    peer.read_exact(&mut challenge).unwrap();
+    port.close_all();
+    // A login may take longer.
+    let limit = site.stall / 3;
+    peer.set_read_timeout(Some(limit)).unwrap();
+    let mut rest = Vec::new();
+    match peer.read_to_end(&mut rest) {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+    }
 }
