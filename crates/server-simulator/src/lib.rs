@@ -170,9 +170,9 @@ async fn at_end(world: &World, operators: &mut Operators) {
         return world.report(checks::LIVENESS, &services);
     }
     *world.last_members.lock() = Some(members.clone());
-    operators.at_end(world).await;
     checks::leftovers(world).await;
     checks::are_equal(world, &members).await;
+    operators.at_end(world).await;
     checks::are_linearizable(world);
     operators.restore(world).await;
 }

@@ -1,14 +1,16 @@
-//! Seeds that were never run before. All invariants must hold with each of them.
+//! Seeds of whole servers. All invariants must hold with each of them.
 //!
-//! `ZOARIUM_SIMULATOR_FROM` repeats the seeds of an earlier run, and `ZOARIUM_SERVER_SEEDS` runs
-//! more. With `RUST_LOG=debug`, the log lines of the servers are printed.
+//! `ZOARIUM_SERVER_SEEDS` runs this number of fresh seeds, and `ZOARIUM_SIMULATOR_FROM` repeats the
+//! seeds of an earlier run. Without both, the first seeds run. With `RUST_LOG=debug`, the log lines
+//! of the servers are printed.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use server_simulator::{Report, check_configurations, run};
 
-const SEEDS: u64 = 10;
+/// Number of seeds. Each takes several seconds.
+const SEEDS: u64 = 3;
 /// Real time after which a seed never ends. It takes some seconds otherwise.
 const ENDLESS: Duration = Duration::from_secs(300);
 
@@ -21,6 +23,19 @@ fn fresh() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = since.expect("the clock is behind 1970").as_millis();
     u64::try_from(millis).expect("a time of this age") << 16
+}
+
+/// Returns the seeds of this run.
+fn seeds() -> std::ops::Range<u64> {
+    let count = number("ZOARIUM_SERVER_SEEDS");
+    let from = match number("ZOARIUM_SIMULATOR_FROM") {
+        Some(from) => from,
+        None if count.is_some() => fresh(),
+        None => 1,
+    };
+    let count = count.unwrap_or(SEEDS);
+    println!("{count} seeds from {from}");
+    from..from + count
 }
 
 fn command(seed: u64) -> String {
@@ -53,11 +68,8 @@ fn every_invariant_holds() {
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         lines.with_env_filter(filter).init();
     }
-    let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
-    let count = number("ZOARIUM_SERVER_SEEDS").unwrap_or(SEEDS);
-    println!("{count} seeds from {from}");
     let mut failed = Vec::new();
-    for seed in from..from + count {
+    for seed in seeds() {
         let report = run_watched(seed);
         println!("{seed}: {report:?}");
         if let Some(violation) = &report.violation {
@@ -70,9 +82,7 @@ fn every_invariant_holds() {
 
 #[test]
 fn every_configuration_has_one_outcome() {
-    let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
-    let count = number("ZOARIUM_SERVER_SEEDS").unwrap_or(SEEDS);
-    for seed in from..from + count {
+    for seed in seeds() {
         let violation = check_configurations(seed);
         assert_eq!(violation, None, "{}", command(seed));
     }

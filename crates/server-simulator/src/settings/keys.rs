@@ -50,7 +50,6 @@ const KEYS: &[(&str, &[&str])] = &[
     ("request_throttle_drop_stale", &["false"]),
     ("request_throttle_max_requests", &["1", "5", "50"]),
     ("request_throttle_stall_time", &["1", "1000"]),
-    ("serializeLastProcessedZxid.enabled", &["false"]),
     ("snapSizeLimitInKb", &["1", "20"]),
     ("snapshot.compression.method", &["gz", "snappy"]),
     ("snapshotSizeFactor", &["-1", "0.01", "5"]),
