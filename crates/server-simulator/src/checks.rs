@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use client::{Client, Options, Stat};
 use proto::Sid;
+use testkit::Random;
 use testkit::linearizability::znode::Znode;
 use testkit::linearizability::{Verdict, check};
 use tokio::time::{sleep, timeout};
@@ -84,9 +85,17 @@ pub(crate) async fn are_equal(world: &World, members: &[Sid]) {
     let mut first = None;
     for member in members {
         let server = format!("{}:{CLIENT_PORT}", address_of(*member));
-        let options = Options::new(&server).with_wait(Duration::from_secs(60));
+        let security = world.settings.security.as_deref();
+        let options = match security {
+            Some(security) => security.options_of(*member, &mut Random::new(0)),
+            None => Options::new(&server),
+        };
+        let options = options.with_wait(Duration::from_secs(60));
         let read = async {
             let client = Client::connect(options).await?;
+            if let Some(security) = security {
+                security.identify(&client).await?;
+            }
             client.sync("/").await?;
             let found = znodes(world, &client).await;
             let _ = client.close().await;

@@ -5,18 +5,19 @@
 //! configuration, the requests of the clients and the faults.
 //!
 //! * [`run`] runs one seed.
+//! * [`LogLines`] reads the log lines, for two of the invariants.
 //! * [`check_configurations`] only parses configurations, of which most are never started.
 
 mod addresses;
+mod attackers;
 mod checks;
 mod clients;
 mod clocks;
 mod configurations;
 mod ensemble;
-mod lives;
 mod operators;
+mod security;
 mod settings;
-mod threads;
 mod world;
 
 use std::io;
@@ -30,6 +31,7 @@ use testkit::Random;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, timeout};
 
+pub use crate::attackers::log_lines::LogLines;
 use crate::ensemble::{Members, faults, membership};
 use crate::operators::Operators;
 use crate::settings::Settings;
@@ -94,23 +96,18 @@ async fn simulate(seed: u64) -> Report {
     let begun = Instant::now();
     let waking = tokio::spawn(clocks::wake_cores());
     let mut random = Random::new(seed);
-    let settings = Settings::draw(&mut random);
+    // Security has files, which are written now.
+    let settings = blocking::permit(|| Settings::draw(&mut random));
+    let sockets = attackers::sockets();
     let dir = directory().expect("a temporary directory");
-    let mut members = Members::new(settings.clone(), dir.path().to_owned());
-    let mut failed = None;
-    for member in settings.members() {
-        if let Err(error) = members.start(member).await {
-            failed = Some(error);
-        }
-    }
-    let world = Arc::new(World::new(settings, members));
-    if let Some(error) = failed {
-        world.report("a member starts without files", &error);
-    }
-    let mut operators = operators::begin(&world, &mut random);
+    let world = start_all(settings, &dir).await;
+    let is_secured = world.settings.security.is_some();
+    let mut operators = (!is_secured).then(|| operators::begin(&world, &mut random));
     let done = async {
         let operator = Random::new(random.any());
         let operating = tokio::spawn(membership::operate(world.clone(), operator));
+        let of_attackers = Random::new(random.any());
+        let attackers = tokio::spawn(attackers::run(world.clone(), of_attackers));
         let of_lines = Random::new(random.any());
         tokio::spawn(faults::disturb_lines(world.clone(), of_lines));
         let faults = tokio::spawn(faults::disturb(world.clone(), Random::new(random.any())));
@@ -122,10 +119,13 @@ async fn simulate(seed: u64) -> Report {
             sleep(Duration::from_millis(100)).await;
         }
         let _ = faults.await;
-        operators.ended().await;
+        if let Some(operators) = &mut operators {
+            operators.ended().await;
+        }
         let _ = operating.await;
+        let _ = attackers.await;
         if world.found().is_none() {
-            at_end(&world, &mut operators).await;
+            at_end(&world, operators.as_mut()).await;
         }
     };
     if timeout(RUN_MAX, done).await.is_err() {
@@ -135,7 +135,11 @@ async fn simulate(seed: u64) -> Report {
     for member in all {
         world.members.lock().await.stop(member, false).await;
     }
-    let delivered = operators.delivered();
+    let delivered = operators.map_or(0, |operators| operators.delivered());
+    if is_secured {
+        attackers::have_left(&world, sockets).await;
+        attackers::check_lines(&world);
+    }
     waking.abort();
     let calls = world.calls.iter().flat_map(|calls| calls.lock().clone());
     let (answered, unanswered): (Vec<_>, Vec<_>) = calls.partition(|call| call.answer.is_some());
@@ -151,6 +155,22 @@ async fn simulate(seed: u64) -> Report {
     }
 }
 
+/// Starts all members.
+async fn start_all(settings: Settings, dir: &TempDir) -> Arc<World> {
+    let mut members = Members::new(settings.clone(), dir.path().to_owned());
+    let mut failed = None;
+    for member in settings.members() {
+        if let Err(error) = members.start(member).await {
+            failed = Some(error);
+        }
+    }
+    let world = Arc::new(World::new(settings, members));
+    if let Some(error) = failed {
+        world.report("a member starts without files", &error);
+    }
+    world
+}
+
 /// Creates a directory for all files, in memory if possible. Syncs of a disk take real time, in which
 /// no simulated time passes.
 fn directory() -> io::Result<TempDir> {
@@ -158,7 +178,7 @@ fn directory() -> io::Result<TempDir> {
 }
 
 /// Ends all faults, and checks the members and the answers.
-async fn at_end(world: &World, operators: &mut Operators) {
+async fn at_end(world: &World, operators: Option<&mut Operators>) {
     if !faults::repair(world).await {
         return;
     }
@@ -170,9 +190,13 @@ async fn at_end(world: &World, operators: &mut Operators) {
         return world.report(checks::LIVENESS, &services);
     }
     *world.last_members.lock() = Some(members.clone());
+    checks::are_linearizable(world);
+    let Some(operators) = operators else {
+        checks::are_equal(world, &members).await;
+        return attackers::vault::super_user_reads(world).await;
+    };
     checks::leftovers(world).await;
     checks::are_equal(world, &members).await;
     operators.at_end(world).await;
-    checks::are_linearizable(world);
     operators.restore(world).await;
 }

@@ -13,7 +13,8 @@ use testkit::linearizability::znode::{Answer, Question};
 
 use crate::clients::lines::Lines;
 use crate::ensemble::Members;
-use crate::lives::Lives;
+use crate::ensemble::lives::Lives;
+use crate::security::Security;
 use crate::settings::Settings;
 
 /// A violated invariant.
@@ -99,6 +100,12 @@ impl World {
     pub(crate) fn listed_members(&self) -> Vec<Sid> {
         let last = self.last_members.lock().clone();
         last.unwrap_or_else(|| self.settings.members().collect())
+    }
+
+    /// Returns the security of the ensemble. Only secured runs have attackers and call this.
+    pub(crate) fn security(&self) -> &Security {
+        let security = self.settings.security.as_deref();
+        security.expect("a secured run")
     }
 
     /// Returns a moment later than all earlier ones.

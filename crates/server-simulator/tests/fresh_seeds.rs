@@ -7,7 +7,10 @@
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use server_simulator::{Report, check_configurations, run};
+use server_simulator::{LogLines, Report, check_configurations, run};
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Number of seeds. Each takes several seconds.
 const SEEDS: u64 = 3;
@@ -63,11 +66,13 @@ fn run_watched(seed: u64) -> Report {
 
 #[test]
 fn every_invariant_holds() {
-    if std::env::var_os("RUST_LOG").is_some() {
-        let lines = tracing_subscriber::fmt();
-        let filter = tracing_subscriber::EnvFilter::from_default_env();
-        lines.with_env_filter(filter).init();
-    }
+    let printed = std::env::var_os("RUST_LOG").map(|_| {
+        let filter = EnvFilter::from_default_env();
+        tracing_subscriber::fmt::layer().with_filter(filter)
+    });
+    let read = LogLines.with_filter(LevelFilter::DEBUG);
+    let layers = tracing_subscriber::registry().with(printed);
+    layers.with(read).init();
     let mut failed = Vec::new();
     for seed in seeds() {
         let report = run_watched(seed);

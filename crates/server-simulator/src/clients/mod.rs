@@ -38,12 +38,26 @@ pub(crate) fn servers(world: &World) -> String {
 
 /// Connects a client that opens a new session.
 pub(crate) async fn connect(world: &World, random: &mut Random) -> Option<Client> {
-    Client::connect(options(world, random)).await.ok()
+    open(world, options(world, random)).await
+}
+
+/// Connects a client, and adds its identity in a secured run.
+async fn open(world: &World, options: Options) -> Option<Client> {
+    let client = Client::connect(options).await.ok()?;
+    if let Some(security) = &world.settings.security {
+        let identifying = timeout(PATIENCE, security.identify(&client)).await;
+        identifying.ok()?.ok()?;
+    }
+    Some(client)
 }
 
 /// Draws the options of a client.
 fn options(world: &World, random: &mut Random) -> Options {
     let timeout_ms = random.range(500, 30_000).unsigned_abs();
+    if let Some(security) = &world.settings.security {
+        let options = security.options(random).with_seed(random.any());
+        return options.with_session_timeout(Duration::from_millis(timeout_ms));
+    }
     let mut options = Options::new(&servers(world))
         .with_seed(random.any())
         .with_dialer(Arc::new(Dialer(world.lines.clone())))
@@ -64,7 +78,8 @@ fn options(world: &World, random: &mut Random) -> Options {
 
 /// Runs a client until it has sent all its requests.
 pub(crate) async fn run(world: Arc<World>, number: usize, mut random: Random) {
-    let program = if number == 0 { 0 } else { random.below(11) };
+    let is_first = number == 0 || world.settings.security.is_some();
+    let program = if is_first { 0 } else { random.below(11) };
     let mut actor = Actor {
         world: world.clone(),
         number,
@@ -120,7 +135,7 @@ impl Actor {
     /// Connects with options, or pauses.
     async fn connect(&mut self, change: impl Fn(Options) -> Options) -> Option<Client> {
         let options = change(options(&self.world, &mut self.random));
-        Client::connect(options).await.ok()
+        open(&self.world, options).await
     }
 
     /// Waits for an answer. In some cases, the future is dropped after a short time.

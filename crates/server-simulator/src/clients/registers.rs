@@ -7,7 +7,10 @@ use testkit::linearizability::znode::{Answer, Question};
 use tokio::time::timeout;
 
 use super::{Actor, PATIENCE, connect};
+use crate::security::Security;
 use crate::world::World;
+
+const PERMITTED: &str = "a client with permissions is served";
 
 /// Returns the path of a znode.
 pub(crate) fn path_of(znode: usize) -> String {
@@ -45,7 +48,12 @@ async fn request(world: &World, client: &Client, znode: usize, random: &mut Rand
     let asking = timeout(PATIENCE, ask(world, client, &path, &question));
     let (answer, goes_on) = match asking.await {
         Ok(Ok(answer)) => (Some(answer), true),
-        Ok(Err(error)) => (answer_of(&error), !error.ends_session()),
+        Ok(Err(error)) => {
+            if world.settings.security.is_some() && Security::is_refusal(&error) {
+                world.report(PERMITTED, &error.to_string());
+            }
+            (answer_of(&error), !error.ends_session())
+        }
         Err(_) => (None, false),
     };
     let answer = answer.map(|answer| (answer, world.moment()));
@@ -82,7 +90,10 @@ async fn ask(
     let required = |version: &Option<i32>| version.unwrap_or(-1);
     Ok(match question {
         Question::Create(value) => {
-            let create = Create::persistent();
+            let mut create = Create::persistent();
+            if let Some(security) = &world.settings.security {
+                create = create.with_acl(security.acl());
+            }
             client.create(path, value.to_string(), &create).await?;
             Answer::Done
         }

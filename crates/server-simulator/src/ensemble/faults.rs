@@ -28,6 +28,11 @@ pub(crate) async fn disturb(world: Arc<World>, mut random: Random) {
         let Some(member) = random.pick(&members) else {
             return;
         };
+        if let Some(security) = &world.settings.security
+            && random.percent(20)
+        {
+            blocking::permit(|| security.replace(&mut random));
+        }
         let mut all = world.members.lock().await;
         end_failed(&world, &mut all).await;
         draw(&world, &mut all, &members, member, &mut random).await;

@@ -1,6 +1,7 @@
 //! The members of the ensemble.
 
 pub(crate) mod faults;
+pub(crate) mod lives;
 pub(crate) mod membership;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use server::{Server, Service};
 use testkit::faults::Faults;
 
 use crate::clocks::{self, CoreNumber};
-use crate::lives::Lives;
+use crate::ensemble::lives::Lives;
 use crate::settings::{ELECTION_PORT, OBSERVER_MASTER_PORT, QUORUM_PORT, Settings};
 
 /// A running server.

@@ -103,6 +103,19 @@ impl Settings {
         }
     }
 
+    /// Returns the settings of a run without operators.
+    pub(crate) fn none() -> Self {
+        Self {
+            has_history: false,
+            has_exporter: false,
+            are_reset: false,
+            has_console: false,
+            has_traces: false,
+            has_audit: false,
+            lines: String::new(),
+        }
+    }
+
     /// Returns the lines of zoo.cfg of a member.
     pub(crate) fn lines(&self, member: Sid, data_dir: &Path) -> String {
         let mut lines = self.lines.clone();

@@ -44,7 +44,8 @@ impl Settings {
         }
         let address = address_of(server).to_string();
         add("dataDir", &data_dir.display().to_string());
-        if !self.lists_clients || self.is_standalone {
+        // The lines of a secured run contain the ports for clients.
+        if self.security.is_none() && (!self.lists_clients || self.is_standalone) {
             add("clientPort", &CLIENT_PORT.to_string());
             add("clientPortAddress", &address);
         }
@@ -53,6 +54,10 @@ impl Settings {
         if self.is_observer(server) && known.is_none() {
             add("peerType", "observer");
         }
+        if let Some(security) = &self.security {
+            file.push_str(&security.lines(server));
+        }
+        let mut add = |key: &str, value: &str| file.push_str(&format!("{key}={value}\n"));
         let dynamic_file = dir.join("zoo.cfg.dynamic");
         if self.is_list_outside && !self.is_standalone {
             add("dynamicConfigFile", &dynamic_file.display().to_string());

@@ -4,12 +4,14 @@ mod files;
 mod keys;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use proto::Sid;
 use testkit::Random;
 
 pub(crate) use crate::addresses::*;
 use crate::operators::settings::Settings as Operators;
+use crate::security::Security;
 
 /// Maximum number of members that a reconfiguration adds.
 const SPARE_MAX: u8 = 2;
@@ -34,6 +36,9 @@ pub(crate) struct Settings {
     pub(crate) is_standalone: bool,
     /// Settings of the interfaces for operators.
     pub(crate) operators: Operators,
+    /// Security of the ensemble. Such a run has attackers instead of operators, and no other
+    /// programs of clients and keys of zoo.cfg.
+    pub(crate) security: Option<Arc<Security>>,
     /// Whether each member has two addresses for other members.
     has_two_addresses: bool,
     /// Whether the member list also contains the ports for clients.
@@ -50,6 +55,9 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn draw(random: &mut Random) -> Self {
+        if random.percent(40) {
+            return Self::draw_secured(random);
+        }
         let percent = random.pick(&[0, 5, 10, 30]).unwrap_or(0);
         let mut lines = keys::draw(random, percent);
         let participants = random.pick(&[1, 3, 3, 3, 5]).unwrap_or(3);
@@ -60,15 +68,8 @@ impl Settings {
             _ => Vec::new(),
         };
         let is_reconfigurable = !is_standalone && hierarchy.is_empty() && random.percent(40);
+        draw_times(&mut lines, random);
         let mut add = |key: &str, value: &str| lines.push((key.to_owned(), value.to_owned()));
-        let tick_ms = random.range(100, 2001);
-        add("tickTime", &tick_ms.to_string());
-        add("initLimit", &random.range(5, 20).to_string());
-        add("syncLimit", &random.range(3, 10).to_string());
-        add("snapCount", &random.range(10, 300).to_string());
-        add("4lw.commands.whitelist", "*");
-        add("minSessionTimeout", "200");
-        add("maxSessionTimeout", "60000");
         add("extendedTypesEnabled", "true");
         let check_ms = random.range(500, 20_000);
         add("znode.container.checkIntervalMs", &check_ms.to_string());
@@ -103,6 +104,40 @@ impl Settings {
             lines,
             properties: keys::draw_properties(random, percent),
             operators: Operators::draw(random),
+            security: None,
+        }
+    }
+
+    /// Draws a run with security and attackers.
+    fn draw_secured(random: &mut Random) -> Self {
+        let participants = random.pick(&[1, 3, 3, 3, 5]).unwrap_or(3);
+        let observers = random.pick(&[0, 0, 0, 1, 2]).unwrap_or(0);
+        let members: Vec<Sid> = (1..=i64::from(participants + observers)).map(Sid).collect();
+        let security = Security::draw(&mut Random::new(random.any()), &members);
+        let mut lines = Vec::new();
+        draw_times(&mut lines, random);
+        if participants == 1 {
+            lines.push(("standaloneEnabled".to_owned(), "false".to_owned()));
+        }
+        Self {
+            participants,
+            observers,
+            spares: 0,
+            clients: 2 + random.below(4),
+            requests: 20 + random.below(100),
+            znodes: 1 + random.below(4),
+            is_reconfigurable: false,
+            fault_pause_ms: 20_000,
+            enforces_quotas: false,
+            is_standalone: false,
+            has_two_addresses: false,
+            lists_clients: false,
+            is_list_outside: false,
+            hierarchy: Vec::new(),
+            lines,
+            properties: security.properties(),
+            operators: Operators::none(),
+            security: Some(Arc::new(security)),
         }
     }
 
@@ -137,6 +172,18 @@ impl Settings {
         let second = self.has_two_addresses.then(|| second_address_of(member));
         [address_of(member)].into_iter().chain(second)
     }
+}
+
+/// Draws the times of an ensemble.
+fn draw_times(lines: &mut Vec<(String, String)>, random: &mut Random) {
+    let mut add = |key: &str, value: &str| lines.push((key.to_owned(), value.to_owned()));
+    add("tickTime", &random.range(100, 2001).to_string());
+    add("initLimit", &random.range(5, 20).to_string());
+    add("syncLimit", &random.range(3, 10).to_string());
+    add("snapCount", &random.range(10, 300).to_string());
+    add("4lw.commands.whitelist", "*");
+    add("minSessionTimeout", "200");
+    add("maxSessionTimeout", "60000");
 }
 
 /// Draws groups so that a majority of groups with a majority of the weights exists.

@@ -1,5 +1,7 @@
 //! The simulated clock of the cores, which wait outside the runtime.
 
+mod threads;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use server::WaitingThread;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::threads::OtherThreads;
+use self::threads::OtherThreads;
 
 /// Number of a core in this thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
