@@ -22,10 +22,10 @@ prints a summary as several figures:
 | summary with percentiles | also `zk_p50_<name>` `zk_p95_<name>` `zk_p99_<name>` `zk_p999_<name>` |
 | one per key | `zk_<key>_<name>`, `zk_avg_<key>_<name>` and so on |
 
-A key is a namespace (the first element of a path) or the id of a server. A metric keeps at most 1000 namespaces per
-processor. Averages are rounded to four decimals. Percentiles cover all values since the start or the last `srst`. They
-are exact below 64, and deviate by at most 3 % above. `srst` resets all counters and summaries, and the gauges of
-latencies, packets and reply sizes.
+A key is a namespace (the first element of a path) or the id of a server. A metric keeps at most 1000 namespaces of at
+most 256 bytes per processor. Averages are rounded to four decimals. Percentiles cover all values since the start or the
+last `srst`. They are exact below 64, and deviate by at most 3 % above. `srst` resets all counters and summaries, and
+the gauges of latencies, packets and reply sizes.
 
 The [Prometheus exporter](MONITORING.md#prometheus) uses the names on this page. A summary without percentiles has only
 the quantile 0.5, which is correct within a factor of two. A summary with percentiles has 0.5, 0.9 and 0.99. Unless
