@@ -159,9 +159,10 @@ async fn the_item_of_a_dead_consumer_is_taken_again() {
     assert_eq!(text(&second), "work");
     assert!(second.token() > first.token());
     // The connection may be lost before the client knows the end of the session.
+    let mut state = consumer.state();
     let gone = async {
         while first.wait_until_uncertain().await != UncertaintyCause::Gone {
-            tokio::task::yield_now().await;
+            state.changed().await.unwrap();
         }
     };
     soon("end of the session", gone).await;
