@@ -6,27 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use frontend_simulator::{Report, run};
 use parking_lot::Mutex;
+use testkit::seeds::{fresh, number};
 
 const SEEDS: u64 = 30;
 /// Number of seeds from which on every kind of event must occur.
 const ENOUGH: usize = 20;
 /// Real time after which a seed never ends. It takes about a tenth of a second otherwise.
 const ENDLESS: Duration = Duration::from_secs(120);
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-/// Returns the time in milliseconds, shifted to leave room for more seeds after it.
-fn fresh() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = since.expect("the clock is behind 1970").as_millis();
-    u64::try_from(millis).expect("a time of this age") << 16
-}
 
 /// Runs all seeds. Every thread takes the next seed until none remains.
 fn run_all(from: u64, count: u64) -> Vec<(u64, Report)> {

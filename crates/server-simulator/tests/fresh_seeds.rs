@@ -5,9 +5,10 @@
 //! of the servers are printed.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use server_simulator::{LogLines, Report, check_configurations, run};
+use testkit::seeds::{fresh, number};
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -16,17 +17,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 const SEEDS: u64 = 3;
 /// Real time after which a seed never ends. It takes some seconds otherwise.
 const ENDLESS: Duration = Duration::from_secs(300);
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-/// Returns the time in milliseconds, shifted to leave room for more seeds after it.
-fn fresh() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = since.expect("the clock is behind 1970").as_millis();
-    u64::try_from(millis).expect("a time of this age") << 16
-}
 
 /// Returns the seeds of this run.
 fn seeds() -> std::ops::Range<u64> {

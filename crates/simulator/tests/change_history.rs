@@ -3,25 +3,13 @@
 //! `ZOARIUM_HISTORY_SEEDS` runs this number of fresh seeds. `ZOARIUM_SIMULATOR_FROM` repeats the
 //! seeds of an earlier run. Without both, the first seeds run.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use simulator::{ComparedAnswers, FileCounts, Trace, compare_secrets, run_with_files};
+use testkit::seeds::{fresh, number};
 
 /// Number of seeds. They open and sync real files often, so they take longer than other seeds.
 const SEEDS: u64 = 1;
 /// Number of seeds in which all events must have occurred.
 const MANY: u64 = 20;
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-/// Returns the time in milliseconds, shifted to leave room for more seeds after it.
-fn fresh() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = since.expect("the clock is behind 1970").as_millis();
-    u64::try_from(millis).expect("a time of this age") << 16
-}
 
 /// Returns the seeds of this run.
 fn seeds() -> std::ops::Range<u64> {

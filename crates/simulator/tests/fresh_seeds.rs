@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use proto::OpCode;
 use simulator::{Answer, Report, Times, Trace, repeat_command, run};
+use testkit::seeds::{fresh, number};
 
 const SEEDS: u64 = 300;
 /// Maximum number of abandoned searches for an order of calls per hundred seeds.
@@ -16,17 +16,6 @@ const UNDECIDED_MAX: usize = 2;
 /// Maximum number of runs per hundred seeds that end without a quorum with its acknowledged data.
 /// The actual rate is below one in a thousand.
 const GIVEN_UP_MAX: usize = 1;
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-/// Returns the time in milliseconds, shifted to leave room for more seeds after it.
-fn fresh() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = since.expect("the clock is behind 1970").as_millis();
-    u64::try_from(millis).expect("a time of this age") << 16
-}
 
 /// Runs all seeds. Every thread takes the next seed until none remains.
 fn run_all(from: u64, count: u64) -> Vec<(u64, Report)> {

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use simulator::{Recipe, Trace, repeat_command, run_recipes};
+use testkit::seeds::{fresh, number};
 use tokio::runtime::Builder;
 
 const SEEDS: u64 = 200;
@@ -18,17 +19,6 @@ const SEEDS_ALONE: u64 = 5;
 /// Minimum average number of grants, puts or takes of a recipe per seed that contains it. It was at
 /// least 36 so far.
 const DONE_MIN: usize = 10;
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-/// Returns the time in milliseconds, shifted to leave room for more seeds after it.
-fn fresh() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = since.expect("the clock is behind 1970").as_millis();
-    u64::try_from(millis).expect("a time of this age") << 16
-}
 
 /// Runs the work on every processor, and returns all results.
 fn everywhere<T: Send>(work: impl Fn() -> Vec<T> + Sync) -> Vec<T> {

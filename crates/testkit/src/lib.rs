@@ -7,6 +7,7 @@
 //! * `certificates` generates certificates for tests of TLS (with the feature of that name).
 //! * `faults` contains faults of a server in this process (with the feature of that name).
 //! * `interleavings` runs a model under random schedules (with the feature of that name).
+//! * [`seeds`] returns fresh seeds.
 //! * [`altered()`] makes random changes to a copy of a file's content.
 //! * [`recordings`] finds the recordings of Apache ZooKeeper, and [`vectors`] reads the data
 //!   directories among them.
@@ -22,6 +23,7 @@ pub mod interleavings;
 pub mod linearizability;
 mod random;
 pub mod recordings;
+pub mod seeds;
 pub mod vectors;
 
 pub use altered::altered;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use clap::Parser;
 use simulator::scenarios::{GUARDS, SCENARIOS};
@@ -79,14 +79,14 @@ fn main() -> ExitCode {
             .run(arguments.trace.unwrap_or_default());
     }
     if arguments.of_search.guided {
-        let from = arguments.from.unwrap_or_else(fresh);
+        let from = arguments.from.unwrap_or_else(testkit::seeds::fresh);
         return arguments.of_search.run(from);
     }
     if let Some(folder) = &arguments.behaviours {
         return behaviours::run(folder, arguments.trace.unwrap_or_default());
     }
     if let Some(dir) = &arguments.model {
-        let from = arguments.from.unwrap_or_else(fresh);
+        let from = arguments.from.unwrap_or_else(testkit::seeds::fresh);
         let seeds = from..from.saturating_add(arguments.seeds);
         let of_traces = &arguments.of_traces;
         return of_traces.write(dir, seeds, arguments.scenario.as_deref());
@@ -186,16 +186,8 @@ fn play(script: &str, trace: Trace) -> ExitCode {
     ExitCode::from(u8::from(played.iter().any(Option::is_some)))
 }
 
-/// Returns the first of 65,536 seeds that were never used. It is the time since 1970 in ms, shifted
-/// left by 16 bits.
-fn fresh() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = since.map_or(0, |since| since.as_millis());
-    u64::try_from(millis).unwrap_or(0) << 16
-}
-
 fn run_many(arguments: &Arguments, of: Of) -> ExitCode {
-    let from = arguments.from.unwrap_or_else(fresh);
+    let from = arguments.from.unwrap_or_else(testkit::seeds::fresh);
     let trace = arguments.trace.unwrap_or_default();
     let begun = Instant::now();
     let mut total = Total::default();
