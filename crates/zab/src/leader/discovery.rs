@@ -1,6 +1,11 @@
 //! Choice of a new epoch: it is above every epoch that a quorum of voters has accepted, and a
 //! quorum then accepts it.
 //!
+//! If a configuration is proposed, a quorum of it must accept the epoch, too. The last leader may
+//! have committed transactions with that quorum alone, and one of its members refuses to be led by
+//! a server with a shorter log only until the epoch is accepted. (Java needs only the configuration
+//! in force.)
+//!
 //! A voter outside that quorum may have accepted a later epoch from a prospective leader that never
 //! led. It cannot accept this leader and reconnects indefinitely. When it reconnects, the leader
 //! steps down once, and the next epoch is above the accepted one. This interrupts a working
@@ -123,7 +128,7 @@ impl Leader {
         let Phase::Discovering { heard } = &self.phase else {
             return;
         };
-        if heard.contains(&self.sid) && self.decides(&*self.quorum, &|sid| heard.contains(&sid)) {
+        if heard.contains(&self.sid) && self.is_quorum(&|sid| heard.contains(&sid)) {
             tracing::debug!(sid = %self.sid, epoch = %self.epoch, "proposing an epoch");
             self.enter(Phase::Promising, now_ms);
             out.push(Action::SaveAcceptedEpoch(self.epoch));
@@ -229,7 +234,7 @@ impl Leader {
         let Phase::CollectingEpochAcks { acked } = &self.phase else {
             return;
         };
-        if !self.decides(&*self.quorum, &|sid| acked.contains(&sid)) {
+        if !self.is_quorum(&|sid| acked.contains(&sid)) {
             return;
         }
         let acked = BTreeSet::new();

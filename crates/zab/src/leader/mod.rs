@@ -82,7 +82,7 @@ pub struct LeaderStart {
     /// Version of the configuration in force.
     pub config_version: i64,
     /// Newer configuration that was proposed and is not known to be committed. A quorum of it must
-    /// also acknowledge NEWLEADER. It comes into force with the epoch.
+    /// also accept the epoch and acknowledge NEWLEADER. It comes into force with the epoch.
     pub next: Option<NextConfig>,
 }
 

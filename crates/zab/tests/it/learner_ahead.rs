@@ -134,3 +134,19 @@ fn only_learners_that_are_not_ahead_count_for_the_epoch() {
         Some("save current epoch 0x2")
     );
 }
+
+/// Servers 2 and 3 are in force. The last leader proposed the list of 4, 5 and 6, and may have
+/// committed more with a quorum of this list only. A server of that quorum may connect after 2 and
+/// 3 have accepted the epoch.
+#[test]
+fn a_quorum_of_the_proposed_list_must_accept_the_epoch() {
+    let mut term = Term::promised(&[2, 3], Some(&[4, 5, 6]), PROPOSED_AT);
+    assert_eq!(term.ack_epoch(3, 1, LAST), [""; 0]);
+    assert_eq!(term.ack_epoch(5, 1, LAST), [""; 0]);
+    assert!(is_refused(&term.ack_epoch(4, 1, AHEAD)));
+    let told = term.ack_epoch(6, 1, LAST);
+    assert_eq!(
+        told.first().map(String::as_str),
+        Some("save current epoch 0x2")
+    );
+}
