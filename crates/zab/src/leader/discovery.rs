@@ -1,10 +1,11 @@
 //! Choice of a new epoch: it is above every epoch that a quorum of voters has accepted, and a
 //! quorum then accepts it.
 //!
-//! If a configuration is proposed, a quorum of it must accept the epoch, too. The last leader may
-//! have committed transactions with that quorum alone, and one of its members refuses to be led by
-//! a server with a shorter log only until the epoch is accepted. (Java needs only the configuration
-//! in force.)
+//! If a configuration is proposed and this server has logged the proposal, a quorum of that
+//! configuration must accept the epoch, too. The last leader may have committed transactions with
+//! that quorum alone, and a learner with more transactions is refused only until the epoch is
+//! accepted. (Java needs only the configuration in force.) If this server has not logged the
+//! proposal, the quorum in force shows that it is not committed, and neither is anything after it.
 //!
 //! A voter outside that quorum may have accepted a later epoch from a prospective leader that never
 //! led. It cannot accept this leader and reconnects indefinitely. When it reconnects, the leader
@@ -218,23 +219,32 @@ impl Leader {
     /// acknowledged the new epoch, with a log that is not longer than this server's log, lacks
     /// these records and no longer accepts them.
     fn has_all_committed_in(&self, epoch: Epoch) -> bool {
-        let (Some(next), Some(config)) = (&self.next, &self.epoch_config) else {
-            return false;
-        };
-        let Phase::CollectingEpochAcks { acked } = &self.phase else {
+        let (Some(next), Phase::CollectingEpochAcks { acked }) = (&self.next, &self.phase) else {
             return false;
         };
         let may_have_more = |sid| next.quorum.is_voter(sid) && !acked.contains(&sid);
         epoch == self.current_epoch
-            && config.version <= self.last.0
+            && self.has_logged_config()
             && !next.quorum.is_quorum(&may_have_more)
+    }
+
+    /// Returns whether this server's log reaches the configuration with which the epoch begins.
+    fn has_logged_config(&self) -> bool {
+        let config = self.epoch_config.as_ref();
+        config.is_some_and(|config| config.version <= self.last.0)
     }
 
     pub(super) fn check_epoch_acks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let Phase::CollectingEpochAcks { acked } = &self.phase else {
             return;
         };
-        if !self.is_quorum(&|sid| acked.contains(&sid)) {
+        let has_accepted = |sid: Sid| acked.contains(&sid);
+        let is_accepted = if self.has_logged_config() {
+            self.is_quorum(&has_accepted)
+        } else {
+            self.decides(&*self.quorum, &has_accepted)
+        };
+        if !is_accepted {
             return;
         }
         let acked = BTreeSet::new();

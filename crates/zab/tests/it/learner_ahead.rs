@@ -150,3 +150,20 @@ fn a_quorum_of_the_proposed_list_must_accept_the_epoch() {
         Some("save current epoch 0x2")
     );
 }
+
+/// Only server 4 has logged the proposal of its list. The servers in force show that it is not
+/// committed.
+#[test]
+fn a_proposed_list_that_is_not_logged_has_no_say() {
+    let mut term = Term::promised(&[2, 3], Some(&[2, 4]), AHEAD);
+    let told = term.ack_epoch(3, 1, LAST);
+    assert_eq!(
+        told.first().map(String::as_str),
+        Some("save current epoch 0x2")
+    );
+    let told = term.ack_epoch(4, 1, AHEAD);
+    assert_eq!(
+        told.first().map(String::as_str),
+        Some("link 4: send TRUNC 0x10000002b")
+    );
+}
