@@ -98,7 +98,7 @@ TogetherSteps ==
           /\ LET plan == PlanFor(l, leader[l].peer[f])
              IN SyncFollower(l, f, plan) /\ step' = <<"SyncFollower", l, f, plan[1]>> /\ Takes(l)
     \/ \E l \in Server :
-          IsDue(l) /\ EstablishEpoch(l) /\ step' = <<"EstablishEpoch", l, 0, 0>> /\ Takes(l)
+          IsDue(l) /\ EstablishEpoch(l, l) /\ step' = <<"EstablishEpoch", l, 0, 0>> /\ Takes(l)
     \/ /\ FollowsAgain
        /\ DecideFollowing(step[2], step[3])
        /\ step' = <<"FollowAgain", step[2], step[3], 0>>
@@ -111,7 +111,7 @@ FaultSteps ==
     \/ \E s, t \in Server : s # t /\ (t \in leader[s].stale \/ Seldom(25))
           /\ Step("DropLearner", s, t, 0) /\ DropLearner(s, t) /\ Takes(s)
     \/ \E s \in Server : Seldom(12) /\ \E kept \in {disk[s].synced, Len(disk[s].log)} :
-          Step("Crash", s, 0, kept) /\ Crash(s, kept) /\ Takes(s)
+          Step("Crash", s, 0, kept) /\ Crash(s, kept, disk[s].lists) /\ Takes(s)
     \/ \E s \in Server : Step("Restart", s, 0, 0) /\ Restart(s) /\ Takes(s)
 
 RoleSteps ==

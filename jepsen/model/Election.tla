@@ -8,7 +8,20 @@ EXTENDS Member
 
 NoVotes == [t \in Server |-> <<>>]
 
-OwnVote(s, d) == <<d.current, LogEnd(d), s>>
+Electorate(s) == disk[s].lists.config.voters \union NextOf(disk[s].lists).voters
+
+Decides(s, servers) == HasQuorums(disk[s].lists.config, NextOf(disk[s].lists), servers)
+
+\* A server that only the proposed configuration contains.
+IsNewcomer(s) == s \in NextOf(disk[s].lists).voters \ disk[s].lists.config.voters
+
+Nobody == 0
+
+\* A server without a vote in the committed configuration does not propose itself.
+OwnVote(s, d) == <<d.current, LogEnd(d), IF s \in d.lists.config.voters THEN s ELSE Nobody>>
+
+\* The vote of a server that a reconfiguration makes the leader, or a follower of l.
+Appointment(l) == <<NoEpoch, NoEpoch, l>>
 
 IsBetter(a, b) ==
     \/ a[1] > b[1]
@@ -27,6 +40,7 @@ ReceiveNotification(s, t) ==
     /\ role[s] = "LOOKING"
     /\ role[t] # "DOWN"
     /\ vote[t] # <<>>
+    /\ vote[t][3] \in Electorate(s)
     /\ recvset[s][t] # vote[t]
     /\ recvset' = [recvset EXCEPT ![s][t] = vote[t]]
     /\ vote' = IF role[t] = "LOOKING" /\ IsBetter(vote[t], vote[s])
@@ -39,22 +53,91 @@ Supporters(s) == {s} \union {t \in Server : recvset[s][t] = vote[s]}
 \* Servers that named the leader l to s.
 Followers(s, l) == {t \in Server : recvset[s][t] # <<>> /\ recvset[s][t][3] = l}
 
+\* Of a server without a vote, the followers of a leader need not be a quorum of the proposed
+\* configuration, which may have been abandoned.
+IsSettled(s, l) ==
+    /\ s # l
+    /\ role[l] = "LEADING"
+    /\ recvset[s][l] # <<>>
+    /\ IF s \in disk[s].lists.config.voters THEN Decides(s, Followers(s, l))
+       ELSE HasQuorum(disk[s].lists.config, Followers(s, l))
+
+\* A leader with another list that is not older, which a looking server hears of. The leader's own
+\* answer counts, and a follower's if its leader is not asked itself.
+HasOtherList(s, t) ==
+    LET ours == disk[s].lists.config
+        theirs == disk[t].lists.config
+    IN /\ ours.voters # theirs.voters
+       /\ ~(theirs.version > 0 /\ ours.version > theirs.version)
+
+Witnesses(s) ==
+    {t \in Electorate(s) \ {s} :
+        /\ HasOtherList(s, t)
+        /\ \/ role[t] = "LEADING"
+           \/ role[t] = "FOLLOWING" /\ learner[t].leader \notin Electorate(s)}
+
+\* The membership guard: no second leader while a leader with another list answers.
+IsRefusedByGuard(s) == Witnesses(s) # {} /\ ~Is("GuardRemoved")
+
 IsElected(s, l) ==
     IF AnyLeader THEN TRUE
-    ELSE IF vote[s][3] = l /\ IsQuorum(Supporters(s)) THEN TRUE
-    ELSE s # l /\ role[l] = "LEADING" /\ recvset[s][l] # <<>> /\ IsQuorum(Followers(s, l))
+    ELSE IF vote[s] = Appointment(l) THEN TRUE
+    ELSE \/ vote[s][3] = l /\ Decides(s, Supporters(s)) /\ ~IsRefusedByGuard(s)
+         \/ IsSettled(s, l)
+
+\* A newcomer votes for a shorter log if its voters must have everything that can be committed.
+VoteForShorterLog(s, t) ==
+    /\ ~AnyLeader
+    /\ role[s] = "LOOKING"
+    /\ IsNewcomer(s)
+    /\ recvset[s][t] # <<>>
+    /\ ~IsBetter(vote[s], OwnVote(s, disk[s]))
+    /\ LET ballot == recvset[s][t]
+           next == NextOf(disk[s].lists)
+           agreeing == {v \in disk[s].lists.config.voters : recvset[s][v] = ballot}
+       IN /\ ~IsBetter(ballot, OwnVote(s, disk[s]))
+          /\ HasQuorum(disk[s].lists.config, agreeing)
+          /\ ~HasQuorum(next, next.voters \ agreeing)
+          /\ vote[s] # ballot
+          /\ vote' = [vote EXCEPT ![s] = ballot]
+    /\ UNCHANGED <<disk, role, treeVars, learner, leader, msgs, recvset, ghostVars, spent>>
+
+\* The voters agree, but need the vote of a newcomer that cannot vote for their candidate.
+BecomeCandidate(s, t) ==
+    /\ ~AnyLeader
+    /\ role[s] = "LOOKING"
+    /\ IsNewcomer(s)
+    /\ vote[s][3] = Nobody
+    /\ recvset[s][t] # <<>>
+    /\ LET agreeing == {v \in Server : recvset[s][v] = recvset[s][t]}
+       IN /\ HasQuorum(disk[s].lists.config, agreeing)
+          /\ ~HasQuorum(NextOf(disk[s].lists), agreeing)
+    /\ vote' = [vote EXCEPT ![s] = <<disk[s].current, LogEnd(disk[s]), s>>]
+    /\ UNCHANGED <<disk, role, treeVars, learner, leader, msgs, recvset, ghostVars, spent>>
+
+\* A looking server adopts the newer committed configuration of another server.
+InstallConfig(s, t) ==
+    /\ role[s] = "LOOKING"
+    /\ role[t] # "DOWN"
+    /\ disk[t].lists.config.version > disk[s].lists.config.version
+    /\ disk' = [disk EXCEPT ![s] = Install(@, disk[t].lists.config)]
+    /\ disk'[s] # disk[s]
+    /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
 
 \* s becomes the leader. It knows no epoch after `epoch`, except from learners.
 DecideLeading(s, epoch) ==
     /\ role[s] = "LOOKING"
+    /\ s \in Electorate(s)
     /\ IsElected(s, s)
     /\ epoch > disk[s].accepted
     /\ spent.elections < MaxElections
     /\ spent' = [spent EXCEPT !.elections = @ + 1]
     /\ role' = [role EXCEPT ![s] = "LEADING"]
     /\ leader' = [leader EXCEPT ![s] =
-          [NotLeading EXCEPT !.phase = IF IsQuorum({s}) THEN "PROMISING" ELSE "DISCOVERY",
-                             !.epoch = epoch, !.heard = {s}]]
+          [NotLeading EXCEPT !.phase = IF Decides(s, {s}) THEN "PROMISING" ELSE "DISCOVERY",
+                             !.epoch = epoch, !.heard = {s},
+                             !.quorum = disk[s].lists.config, !.next = NextOf(disk[s].lists),
+                             !.version = disk[s].lists.config.version]]
     /\ recvset' = [recvset EXCEPT ![s] = NoVotes]
     /\ UNCHANGED <<disk, treeVars, learner, msgs, vote, ghostVars>>
 
@@ -77,15 +160,19 @@ DecideFollowing(s, l) ==
 HasUnsavedTree(s) ==
     learner[s].needsSnapshot /\ learner[s].stage \in {"RECEIVING", "CUT", "SNAPSHOT"}
 
-Drain(s) ==
-    LET d == [disk[s] EXCEPT !.synced = Len(disk[s].log),
+DrainWith(s, onDisk, appointed) ==
+    LET d == [onDisk EXCEPT !.synced = Len(onDisk.log), !.saved = onDisk.lists,
                              !.known = IF HasUnsavedTree(s) THEN disk[s].snapshot.zxid ELSE @]
     IN /\ disk' = [disk EXCEPT ![s] = d]
        /\ IF HasUnsavedTree(s) THEN ReplaceTree(s, RecoveredTree(d), LogEnd(d))
           ELSE ApplyUnestablished(s, SelectSeq(After(d.log, end[s]),
                                                LAMBDA txn : txn \notin Range(tree[s])))
        /\ role' = [role EXCEPT ![s] = "LOOKING"]
-       /\ Look(s, d)
+       /\ IF appointed = NoServer \/ AnyLeader THEN Look(s, d)
+          ELSE /\ vote' = [vote EXCEPT ![s] = Appointment(appointed)]
+               /\ recvset' = [recvset EXCEPT ![s] = NoVotes]
+
+Drain(s) == DrainWith(s, disk[s], NoServer)
 
 \* The connections of a leader that ends.
 LeaderEnds(l) ==
@@ -101,6 +188,15 @@ StepDown(l) ==
     /\ LeaderEnds(l)
     /\ learner' = ClosedByLeader(l, learner)
     /\ UNCHANGED ghostVars
+
+\* A reconfiguration, or an epoch that begins with one, has designated another leader.
+HandOver(l) ==
+    /\ role[l] = "LEADING"
+    /\ leader[l].designated # NoServer
+    /\ DrainWith(l, disk[l], leader[l].designated)
+    /\ LeaderEnds(l)
+    /\ learner' = ClosedByLeader(l, learner)
+    /\ UNCHANGED <<ghostVars, spent>>
 
 MustLeave(f) ==
     LET l == learner[f].leader
@@ -147,12 +243,17 @@ DropLearner(l, f) ==
 (* Crash and restart. *)
 
 \* The process ends, or the machine loses power and with it records that were not synced.
-Crash(s, kept) ==
+Crash(s, kept, lists) ==
     /\ role[s] # "DOWN"
     /\ spent.crashes < MaxCrashes
     /\ kept \in disk[s].synced .. Len(disk[s].log)
+    /\ lists \in {disk[s].saved, disk[s].lists}
+    \* The files contain a proposed configuration before the log contains its proposal.
+    /\ \/ lists = disk[s].lists
+       \/ \A txn \in Range(SubSeq(disk[s].log, disk[s].synced + 1, kept)) : ~IsReconfig(txn)
     /\ spent' = [spent EXCEPT !.crashes = @ + 1]
-    /\ disk' = [disk EXCEPT ![s].log = SubSeq(@, 1, kept), ![s].synced = kept]
+    /\ disk' = [disk EXCEPT ![s].log = SubSeq(@, 1, kept), ![s].synced = kept,
+                            ![s].lists = lists, ![s].saved = lists]
     /\ role' = [role EXCEPT ![s] = "DOWN"]
     /\ tree' = [tree EXCEPT ![s] = <<>>]
     /\ end' = [end EXCEPT ![s] = 0]

@@ -1,21 +1,24 @@
 ------------------------------- MODULE Member -------------------------------
 (* The state of the members of an ensemble, and the content of their disks.
 
-   A transaction is a pair of its zxid and a number that no other transaction has. A tree is the
-   sequence of the transactions that it contains, in the order in which they were applied. Its
-   digest is the set of these transactions. *)
+   A transaction consists of its zxid, a number that no other transaction has, and the voters that
+   it installs, which is empty except in a reconfiguration. A tree is the sequence of the
+   transactions that it contains, in the order in which they were applied. Its digest is the set of
+   these transactions. *)
 EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS
-    Server,        \* The sids of the voters.
+    Server,        \* The sids.
+    Founders,      \* The voters of the first list.
     NoServer,      \* A value that is not a sid.
-    AnyLeader,     \* Whether an election may elect any server. If not, servers compare their votes.
+    AnyLeader,     \* Whether an election may elect any voter. If not, servers compare their votes.
     ShortMemory,   \* Whether a leader may lack the transactions for DIFF and TRUNC.
+    Reconfigurable,  \* Whether member lists may change (reconfigEnabled).
     Mutant,        \* The deliberate bug, or "none".
-    MaxTxns, MaxElections, MaxCrashes, MaxTimeouts, MaxSnapshots
+    MaxTxns, MaxElections, MaxCrashes, MaxTimeouts, MaxSnapshots, MaxReconfigs
 
 VARIABLES
-    disk,          \* [accepted, current, log, synced, snapshot, base, known] of each server
+    disk,          \* [accepted, current, log, synced, snapshot, base, known, lists, saved] of each server
     role,          \* DOWN, LOOKING, FOLLOWING or LEADING
     tree,          \* the transactions in the tree
     end,           \* the zxid of the tree
@@ -30,7 +33,7 @@ VARIABLES
     proposed,      \* all proposals, each with its leader
     committed,     \* all transactions that a leader has committed
     leaders,       \* pairs of an established epoch and its leader
-    spent          \* the number of elections, crashes, timeouts and snapshots so far
+    spent          \* the number of elections, crashes, timeouts, snapshots and reconfigurations so far
 
 electionVars == <<vote, recvset>>
 treeVars     == <<tree, end, established, writing>>
@@ -43,6 +46,7 @@ Zxid(epoch, counter) == epoch * Base + counter
 EpochOf(zxid)   == zxid \div Base
 CounterOf(zxid) == zxid % Base
 ZxidOf(txn)     == txn[1]
+IsReconfig(txn) == txn[3] # {}
 
 NoSnapshot == -1
 NoEpoch    == -1
@@ -55,9 +59,45 @@ DropFirst(seq, n) == SubSeq(seq, n + 1, Len(seq))
 After(log, zxid) == SelectSeq(log, LAMBDA txn : ZxidOf(txn) > zxid)
 UpTo(log, zxid)  == SelectSeq(log, LAMBDA txn : ZxidOf(txn) <= zxid)
 
-IsQuorum(servers) == 2 * Cardinality(servers) > Cardinality(Server)
-
 Is(mutant) == Mutant = mutant
+-----------------------------------------------------------------------------
+(* Configurations, which are member lists with a version: the zxid of the reconfiguration, or 0 for
+   the list in the files of a new server.
+
+   `lists.config` is the committed configuration. While `lists.seen` is newer, it was proposed and is
+   not known to be committed, and a decision needs a quorum of both. *)
+NoConfig == [version |-> -1, voters |-> {}]
+
+FirstLists(voters) == LET config == [version |-> 0, voters |-> voters]
+                      IN [config |-> config, seen |-> config]
+
+ConfigOf(txn) == [version |-> ZxidOf(txn), voters |-> txn[3]]
+
+\* The proposed configuration, if it is newer than the committed one.
+NextOf(lists) ==
+    IF lists.seen.version > lists.config.version /\ ~Is("SeenListIgnored") THEN lists.seen
+    ELSE NoConfig
+
+HasQuorum(config, servers) ==
+    2 * Cardinality(servers \intersect config.voters) > Cardinality(config.voters)
+
+HasQuorums(config, next, servers) ==
+    HasQuorum(config, servers) /\ (next # NoConfig => HasQuorum(next, servers))
+
+\* An older configuration comes from a new leader that does not know the proposed one, which was
+\* therefore never committed.
+See(d, config) ==
+    IF ~Reconfigurable \/ config.version = d.lists.seen.version THEN d
+    ELSE [d EXCEPT !.lists.seen = IF config.version > d.lists.config.version THEN config
+                                  ELSE d.lists.config]
+
+Install(d, config) ==
+    IF ~Reconfigurable \/ config.version <= d.lists.config.version THEN d
+    ELSE [d EXCEPT !.lists = [config |-> config,
+                              seen |-> IF @.seen.version > config.version THEN @.seen ELSE config]]
+
+\* The disk works in order: after later work, the files contain the lists.
+Saved(d) == [d EXCEPT !.saved = d.lists]
 -----------------------------------------------------------------------------
 (* The disk.
 
@@ -65,11 +105,14 @@ Is(mutant) == Mutant = mutant
    begins after `base`. A snapshot is named by the zxid of the tree at its beginning. It may contain
    later transactions, because it is written while transactions are applied.
 
+   `saved` contains the member lists in the files, and `lists` those in memory.
+
    `known` is not on the disk. It is the name of the snapshot that the server has loaded, or that it
    has received from a leader. The name of a later snapshot may be the start of an epoch
    without a transaction, which counts as the end of the log only after it is loaded. *)
 EmptyDisk == [accepted |-> 0, current |-> 0, log |-> <<>>, synced |-> 0, base |-> 0, known |-> 0,
-              snapshot |-> [zxid |-> 0, tree |-> <<>>]]
+              snapshot |-> [zxid |-> 0, tree |-> <<>>],
+              lists |-> FirstLists(Founders), saved |-> FirstLists(Founders)]
 
 LogEnd(d) == IF d.log = <<>> THEN d.known ELSE Max(ZxidOf(Last(d.log)), d.known)
 
@@ -137,12 +180,18 @@ ReplaceTree(s, content, zxid) ==
    without the leader's knowledge. *)
 NoLearner(failedIn) ==
     [leader |-> NoServer, stage |-> "NONE", open |-> FALSE, epoch |-> 0, needsSnapshot |-> FALSE,
-     received |-> <<>>, committed |-> 0, failedIn |-> failedIn]
+     received |-> <<>>, committed |-> 0, config |-> NoConfig, failedIn |-> failedIn]
 
 NotLeading ==
     [phase |-> "NONE", epoch |-> 0, heard |-> {}, acked |-> {}, stale |-> {},
+     quorum |-> NoConfig, next |-> NoConfig, config |-> NoConfig, version |-> 0, reconfig |-> 0,
+     designated |-> NoServer,
      link |-> [f \in Server |-> "NONE"], peer |-> [f \in Server |-> 0],
      ack  |-> [f \in Server |-> 0]]
+
+\* `quorum` is the configuration in force. `next` is the proposed one, of which a quorum must agree,
+\* too. `config` is in NEWLEADER, and `version` is compared with the versions of learners.
+LeaderHasQuorum(lead, servers) == HasQuorums(lead.quorum, lead.next, servers)
 
 \* Links whose learners receive each proposal and each commit.
 Forwarding == {"NEWLEADER", "ACTIVATION", "BROADCAST"}

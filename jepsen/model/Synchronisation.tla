@@ -3,6 +3,23 @@
    epoch is established. *)
 EXTENDS Election
 
+\* The epoch begins with the newest configuration that the leader has seen. A list without a version
+\* receives the epoch as its version.
+EpochConfig(l) ==
+    LET seen == disk[l].lists.seen
+    IN IF Reconfigurable /\ seen.version = 0
+       THEN [version |-> Zxid(leader[l].epoch, 0), voters |-> seen.voters] ELSE seen
+
+\* Whether the leader's log reaches the configuration with which the epoch begins.
+HasLoggedConfig(l) == EpochConfig(l).version <= LogEnd(disk[l])
+
+\* A quorum of the proposed configuration alone may have committed transactions, so it must accept the
+\* epoch, too. If the leader has not logged the proposal, the quorum in force shows that it is not
+\* committed.
+IsEpochAccepted(l, servers) ==
+    IF HasLoggedConfig(l) /\ ~Is("EpochByOldList") THEN LeaderHasQuorum(leader[l], servers)
+    ELSE HasQuorum(leader[l].quorum, servers)
+
 \* The follower has connected, and introduces itself. It may know an epoch after its own promise,
 \* from an earlier leader.
 SendFOLLOWERINFO(f, l, accepted) ==
@@ -13,11 +30,12 @@ SendFOLLOWERINFO(f, l, accepted) ==
     /\ leader[l].link[f] = "NONE" \/ f \in leader[l].stale
     /\ learner' = [learner EXCEPT ![f].stage = "FOLLOWERINFO", ![f].open = TRUE]
     /\ msgs' = [msgs EXCEPT ![l][f] = <<>>,
-                            ![f][l] = Append(@, <<"FOLLOWERINFO", accepted>>)]
+                            ![f][l] = Append(@, <<"FOLLOWERINFO", accepted,
+                                                  disk[f].lists.config.version>>)]
     /\ UNCHANGED <<disk, role, treeVars, leader, electionVars, ghostVars, spent>>
 
 \* While the epoch is not fixed, each learner can raise it. A quorum fixes it. An older connection
-\* of the learner is dropped.
+\* of the learner is dropped. A learner with a newer configuration is refused.
 ReceiveFOLLOWERINFO(l, f) ==
     /\ role[l] = "LEADING"
     /\ FirstIs(f, l, "FOLLOWERINFO")
@@ -27,25 +45,32 @@ ReceiveFOLLOWERINFO(l, f) ==
            heard == IF isOpen THEN lead.heard \union {f} ELSE lead.heard
            waits == lead.phase \in {"DISCOVERY", "PROMISING"}
            packets == Consumed(msgs, f, l)
-       IN /\ leader' = [leader EXCEPT ![l] =
+       IN IF Head(msgs[f][l])[3] > lead.version
+          THEN /\ learner' = [learner EXCEPT ![f].open = FALSE]
+               /\ msgs' = packets
+               /\ UNCHANGED leader
+          ELSE
+          /\ UNCHANGED learner
+          /\ leader' = [leader EXCEPT ![l] =
                 [lead EXCEPT !.epoch = IF isOpen THEN Max(@, accepted + 1) ELSE @,
                              !.heard = heard,
-                             !.phase = IF isOpen /\ IsQuorum(heard) THEN "PROMISING" ELSE @,
+                             !.phase = IF isOpen /\ LeaderHasQuorum(lead, heard) THEN "PROMISING" ELSE @,
                              !.link[f] = IF waits THEN "EPOCH" ELSE "ACKEPOCH",
                              !.ack[f] = 0,
                              !.stale = @ \ {f}]]
           /\ msgs' = IF waits THEN packets ELSE Sent(packets, l, f, <<<<"LEADERINFO", lead.epoch>>>>)
-    /\ UNCHANGED <<disk, role, treeVars, learner, electionVars, ghostVars, spent>>
+    /\ UNCHANGED <<disk, role, treeVars, electionVars, ghostVars, spent>>
 
 \* The leader's promise is on disk, and it announces the epoch.
 SendLEADERINFO(l) ==
     /\ role[l] = "LEADING"
     /\ leader[l].phase = "PROMISING"
     /\ disk' = IF Is("AcceptedEpochNotSaved") THEN disk
-               ELSE [disk EXCEPT ![l].accepted = leader[l].epoch]
+               ELSE [disk EXCEPT ![l] = See(Saved([@ EXCEPT !.accepted = leader[l].epoch]),
+                                            EpochConfig(l))]
     /\ msgs' = SentToLinks(msgs, l, {"EPOCH"}, <<<<"LEADERINFO", leader[l].epoch>>>>)
-    /\ leader' = [leader EXCEPT ![l].acked = {l}, ![l].phase =
-                    IF IsQuorum({l}) THEN "SYNCHRONIZATION" ELSE "ACKEPOCH",
+    /\ leader' = [leader EXCEPT ![l].acked = {l}, ![l].config = EpochConfig(l), ![l].phase =
+                    IF IsEpochAccepted(l, {l}) THEN "SYNCHRONIZATION" ELSE "ACKEPOCH",
                   ![l].link = [f \in Server |-> IF @[f] = "EPOCH" THEN "ACKEPOCH" ELSE @[f]]]
     /\ UNCHANGED <<role, treeVars, learner, electionVars, ghostVars, spent>>
 
@@ -61,10 +86,19 @@ SendACKEPOCH(f, l) ==
            current == IF isNew THEN disk[f].current ELSE NoEpoch
        IN /\ epoch >= disk[f].accepted
           /\ disk' = IF Is("AcceptedEpochNotSaved") THEN disk
-                     ELSE [disk EXCEPT ![f].accepted = epoch]
+                     ELSE [disk EXCEPT ![f] = Saved([@ EXCEPT !.accepted = epoch])]
           /\ learner' = [learner EXCEPT ![f].stage = "ACKEPOCH", ![f].epoch = epoch]
           /\ msgs' = SentToLeader(Consumed(msgs, l, f), f, l, <<<<"ACKEPOCH", zxid, current>>>>)
     /\ UNCHANGED <<role, treeVars, leader, electionVars, ghostVars, spent>>
+
+\* The leader's log contains everything that was committed in this epoch, although a learner has
+\* logged more of it: the rest follows the proposed configuration, of which no quorum has it.
+HasAllCommittedIn(l, epoch) ==
+    LET lead == leader[l]
+    IN /\ lead.next # NoConfig
+       /\ epoch = disk[l].current
+       /\ HasLoggedConfig(l)
+       /\ ~HasQuorum(lead.next, lead.next.voters \ lead.acked)
 
 \* The leader refuses a learner with a longer log as long as no quorum has accepted the epoch.
 ReceiveACKEPOCH(l, f) ==
@@ -79,16 +113,18 @@ ReceiveACKEPOCH(l, f) ==
                       \/ current = disk[l].current /\ zxid > LogEnd(disk[l])
            acked == IF isOpen /\ current # NoEpoch THEN lead.acked \union {f} ELSE lead.acked
            packets == Consumed(msgs, f, l)
-       IN IF isOpen /\ current # NoEpoch /\ isAhead /\ ~Is("HistoryAheadAccepted")
+       IN IF /\ isOpen /\ current # NoEpoch /\ isAhead /\ ~Is("HistoryAheadAccepted")
+             /\ ~HasAllCommittedIn(l, current)
           THEN /\ leader' = [leader EXCEPT ![l].link[f] = "NONE", ![l].stale = @ \ {f}]
                /\ learner' = IF f \in lead.stale THEN learner
                              ELSE [learner EXCEPT ![f].open = FALSE]
                /\ msgs' = IF f \in lead.stale THEN packets ELSE [packets EXCEPT ![f][l] = <<>>]
           ELSE /\ leader' = [leader EXCEPT ![l] =
                      [lead EXCEPT !.link[f] = "SYNC", !.peer[f] = zxid,
-                                  !.phase = IF isOpen /\ IsQuorum(acked) THEN "SYNCHRONIZATION"
-                                            ELSE @,
-                                  !.acked = IF isOpen /\ IsQuorum(acked) THEN {} ELSE acked]]
+                                  !.phase = IF isOpen /\ IsEpochAccepted(l, acked)
+                                            THEN "SYNCHRONIZATION" ELSE @,
+                                  !.acked = IF isOpen /\ IsEpochAccepted(l, acked) THEN {}
+                                            ELSE acked]]
                /\ msgs' = packets
                /\ UNCHANGED learner
     /\ UNCHANGED <<disk, role, treeVars, electionVars, ghostVars, spent>>
@@ -134,7 +170,10 @@ Proposals(txns) == [i \in DOMAIN txns |-> <<"PROPOSAL", txns[i]>>]
 
 SyncPackets(l, plan) ==
     LET missed == After(History(l), plan[2])
-        rest == Proposals(Outstanding(l)) \o <<<<"NEWLEADER", leader[l].epoch>>>>
+        new == <<<<"NEWLEADER", leader[l].epoch, leader[l].config>>>>
+        \* A learner treats the configuration in NEWLEADER as the last one seen.
+        rest == IF leader[l].reconfig # 0 THEN new \o Proposals(Outstanding(l))
+                ELSE Proposals(Outstanding(l)) \o new
         skipped == IF Is("DiffFromWrongPoint") /\ missed # <<>> THEN Tail(missed) ELSE missed
     IN IF plan = Snap THEN <<<<"SNAP", LeaderEnd(l), tree[l]>>>> \o rest
        ELSE <<plan>> \o CommittedPackets(IF plan[1] = "DIFF" THEN skipped ELSE missed) \o rest
@@ -217,13 +256,16 @@ ReceiveNEWLEADER(f, l) ==
     /\ FirstIs(l, f, "NEWLEADER")
     /\ msgs' = Consumed(msgs, l, f)
     /\ IF learner[f].needsSnapshot
-       THEN learner' = [learner EXCEPT ![f].stage = "CUT"] /\ UNCHANGED <<disk, treeVars>>
+       THEN /\ learner' = [learner EXCEPT ![f].stage = "CUT", ![f].config = Head(msgs[l][f])[3]]
+            /\ disk' = [disk EXCEPT ![f] = See(@, Head(msgs[l][f])[3])]
+            /\ UNCHANGED treeVars
        ELSE LET txns == SubSeq(learner[f].received, 1, learner[f].committed)
                 waits == txns # <<>>
                 keeps == Is("DeliveredTwice")
-            IN /\ disk' = [disk EXCEPT ![f].log = @ \o txns]
+            IN /\ disk' = [disk EXCEPT ![f] = See([@ EXCEPT !.log = @ \o txns], Head(msgs[l][f])[3])]
                /\ ApplyUnestablished(f, txns)
                /\ learner' = [learner EXCEPT
+                     ![f].config = Head(msgs[l][f])[3],
                      ![f].stage = IF waits THEN "LOG" ELSE "EPOCH",
                      ![f].received = IF keeps THEN @ ELSE DropFirst(@, Len(txns)),
                      ![f].committed = IF keeps THEN @ ELSE 0]
@@ -251,7 +293,7 @@ WriteSnapshot(f) ==
 SaveCurrentEpoch(s) ==
     /\ \/ /\ role[s] = "FOLLOWING"
           /\ learner[s].stage = "EPOCH"
-          /\ disk' = [disk EXCEPT ![s].current = learner[s].epoch]
+          /\ disk' = [disk EXCEPT ![s] = Saved([@ EXCEPT !.current = learner[s].epoch])]
           /\ learner' = [learner EXCEPT ![s].stage = "ACKED"]
           /\ msgs' = SentToLeader(msgs, s, learner[s].leader,
                                   <<<<"ACK", Zxid(learner[s].epoch, 0)>>>>)
@@ -259,7 +301,7 @@ SaveCurrentEpoch(s) ==
        \/ /\ role[s] = "LEADING"
           /\ leader[s].phase = "SYNCHRONIZATION"
           /\ s \notin leader[s].acked
-          /\ disk' = [disk EXCEPT ![s].current = leader[s].epoch]
+          /\ disk' = [disk EXCEPT ![s] = Saved([@ EXCEPT !.current = leader[s].epoch])]
           /\ leader' = [leader EXCEPT ![s].acked = @ \union {s}]
           /\ UNCHANGED <<learner, msgs>>
     /\ UNCHANGED <<role, treeVars, electionVars, ghostVars, spent>>
@@ -278,22 +320,37 @@ ReceiveNEWLEADERACK(l, f) ==
                /\ msgs' = packets
     /\ UNCHANGED <<disk, role, treeVars, learner, electionVars, ghostVars, spent>>
 
-\* A quorum has the leader's log and the epoch on disk. The leader's log is committed.
-EstablishEpoch(l) ==
-    /\ role[l] = "LEADING"
+\* A quorum of each configuration has the leader's log and the epoch on disk.
+IsAcknowledged(l) ==
     /\ leader[l].phase = "SYNCHRONIZATION"
     /\ l \in leader[l].acked
-    /\ IsQuorum(leader[l].acked)
+    /\ LeaderHasQuorum(leader[l], leader[l].acked)
+
+\* The leader's log is committed, and the proposed configuration comes into force. If this server is
+\* not a voter in it, another one is designated.
+EstablishEpoch(l, designated) ==
+    /\ role[l] = "LEADING"
+    /\ IsAcknowledged(l)
+    /\ LET next == leader[l].next
+           others == leader[l].acked \intersect next.voters
+       IN IF next = NoConfig \/ l \in next.voters \/ others = {} THEN designated = l
+          ELSE designated \in others
     /\ end' = [end EXCEPT ![l] = Zxid(leader[l].epoch, 0)]
     /\ established' = [established EXCEPT ![l] = TRUE]
+    /\ disk' = [disk EXCEPT ![l] = Install(@, @.lists.seen)]
     /\ leader' = [leader EXCEPT ![l].phase = "BROADCAST",
+                    ![l].quorum = IF leader[l].next = NoConfig THEN @ ELSE leader[l].next,
+                    ![l].next = NoConfig,
+                    ![l].version = leader[l].config.version,
+                    ![l].designated = IF designated = l THEN NoServer ELSE designated,
                     ![l].ack = [f \in Server |-> IF f = l THEN Zxid(leader[l].epoch, 0) ELSE 0],
                     ![l].link = [f \in Server |->
                         IF @[f] = "ACTIVATION" THEN "BROADCAST" ELSE @[f]]]
-    /\ msgs' = SentToLinks(msgs, l, {"ACTIVATION"}, <<<<"UPTODATE">>>>)
+    /\ msgs' = IF designated # l THEN msgs
+               ELSE SentToLinks(msgs, l, {"ACTIVATION"}, <<<<"UPTODATE">>>>)
     /\ committed' = committed \union Range(tree[l])
     /\ leaders' = leaders \union {<<leader[l].epoch, l>>}
-    /\ UNCHANGED <<disk, role, tree, writing, learner, electionVars, proposed, spent>>
+    /\ UNCHANGED <<role, tree, writing, learner, electionVars, proposed, spent>>
 
 \* The leader is established. The follower logs and applies what it has held back.
 ReceiveUPTODATE(f, l) ==
@@ -301,7 +358,8 @@ ReceiveUPTODATE(f, l) ==
     /\ learner[f].stage = "ACKED"
     /\ FirstIs(l, f, "UPTODATE")
     /\ LET txns == SubSeq(learner[f].received, 1, learner[f].committed)
-       IN /\ disk' = [disk EXCEPT ![f].log = @ \o learner[f].received]
+       IN /\ disk' = [disk EXCEPT ![f] = Install([@ EXCEPT !.log = @ \o learner[f].received],
+                                                 learner[f].config)]
           /\ tree' = [tree EXCEPT ![f] = AppliedAll(tree[f], end[f], txns)]
           /\ end' = [end EXCEPT ![f] = EndAfter(end[f], txns)]
           /\ learner' = [learner EXCEPT ![f].stage = "LIVE", ![f].failedIn = 0,

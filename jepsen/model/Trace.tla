@@ -75,11 +75,11 @@ Elects(l) ==
     LET own == OwnVote(S, disk[S])
         votes == {own} \union {<<v[1], v[2], v[3]>> :
                                   v \in UNION {Range(recvset[S][t]) : t \in Server}}
-    IN \/ S # l /\ l \in Settled(l) /\ IsQuorum({S} \union Settled(l))
+    IN \/ S # l /\ l \in Settled(l) /\ Decides(S, {S} \union Settled(l))
        \/ \E v \in votes :
              /\ v[3] = l
              /\ IF S = l THEN v = own ELSE ~IsBetter(own, v)
-             /\ IsQuorum({S} \union Agreeing(v) \union Settled(l))
+             /\ Decides(S, {S} \union Agreeing(v) \union Settled(l))
 
 \* The zxid in DIFF is informative.
 Synchronises(kind) ==
@@ -136,7 +136,7 @@ Promised ==
 \* Transactions are applied in the order of the tree, without a gap. The model's tree may already
 \* contain more of them.
 Applies ==
-    /\ LET next == After(tree[S], applied[S]) IN next # <<>> /\ Head(next) = <<Z, N>>
+    /\ LET next == After(tree[S], applied[S]) IN next # <<>> /\ Head(next) = <<Z, N, {}>>
     /\ UNCHANGED vars
 
 \* The end of a tree before the first transaction is applied to it.
@@ -161,7 +161,7 @@ Step ==
       [] Action = "StepDown"            -> StepDown(S)
       [] Action = "LeaveLeader"         -> LeaveLeader(S)
       [] Action = "DropLearner"         -> DropLearner(S, T)
-      [] Action = "Crash"               -> Crash(S, Len(UpTo(disk[S].log, Z)))
+      [] Action = "Crash"               -> Crash(S, Len(UpTo(disk[S].log, Z)), disk[S].lists)
       [] Action = "Restart"             -> /\ Restart(S)
                                            /\ LogEnd(disk'[S]) = Z
                                            /\ disk[S].current = N
@@ -179,14 +179,14 @@ Step ==
                                            /\ ReceiveTRUNC(S, T)
       [] Action = "ReceiveSNAP"         -> Receives("SNAP", Z) /\ ReceiveSNAP(S, T)
       [] Action = "RefuseSync"          -> RefuseSync(S, T)
-      [] Action = "ReceivePROPOSAL"     -> Receives("PROPOSAL", <<Z, N>>) /\ ReceivePROPOSAL(S, T)
+      [] Action = "ReceivePROPOSAL"     -> Receives("PROPOSAL", <<Z, N, {}>>) /\ ReceivePROPOSAL(S, T)
       [] Action = "ReceiveCOMMIT"       -> Receives("COMMIT", Z) /\ ReceiveCOMMIT(S, T)
       [] Action = "ReceiveNEWLEADER"    -> Receives("NEWLEADER", Z) /\ ReceiveNEWLEADER(S, T)
       [] Action = "CutLog"              -> end[S] = Z /\ CutLog(S)
       [] Action = "WriteSnapshot"       -> end[S] = Z /\ WriteSnapshot(S)
       [] Action = "SaveCurrentEpoch"    -> SaveCurrentEpoch(S) /\ disk'[S].current = Z
       [] Action = "ReceiveNEWLEADERACK" -> ReceiveNEWLEADERACK(S, T)
-      [] Action = "EstablishEpoch"      -> EstablishEpoch(S)
+      [] Action = "EstablishEpoch"      -> EstablishEpoch(S, S)
       [] Action = "ReceiveUPTODATE"     -> ReceiveUPTODATE(S, T)
       [] Action = "SendPROPOSAL"        -> LastProposed(S) + 1 = Z /\ SendPROPOSAL(S, N)
       [] Action = "SyncLog"             -> SyncLog(S, IndexOf(S, Z))

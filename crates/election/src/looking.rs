@@ -205,6 +205,7 @@ impl Election {
     /// proposed list, does so. Its log may be longer than the logs of all other voters, but the
     /// additional records are uncommitted. In Java, a newcomer never votes for such a candidate,
     /// and the ensemble may remain without a leader.
+    // Model: VoteForShorterLog.
     fn vote_for_shorter_log_if_covered(&mut self, out: &mut Vec<Action>) {
         let Some(looking) = &mut self.looking else {
             return;
@@ -427,6 +428,7 @@ impl Election {
         }
     }
 
+    // Model: BecomeCandidate.
     pub(crate) fn become_candidate_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         self.track_blocked_agreement(now_ms);
         let me = self.me;

@@ -121,6 +121,7 @@ impl<H: Host> Replica<H> {
     }
 
     /// Installs a newer list that another server sent while this one was looking for a leader.
+    // Model: InstallConfig.
     pub(crate) fn install_list(&mut self, list: Membership, turn: &mut Turn<'_, H>) {
         self.install(list, None, turn);
     }
@@ -171,6 +172,7 @@ impl<H: Host> Replica<H> {
             tracing::warn!(address = %client, "the member list changes the client address of this server; restart the server to use it");
         }
         let next = match (&self.role, designated_leader) {
+            // Model: HandOver.
             (Role::Leading(_), Some(leader)) if leader != me => Some(NextRole::Follow(leader)),
             (Role::Leading(_), Some(_)) if change.quorum_addresses_differ => Some(NextRole::Look),
             (Role::Learning(_), Some(leader)) if leader == me => Some(NextRole::Lead),

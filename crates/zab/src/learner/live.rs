@@ -74,6 +74,7 @@ impl Live {
             LeaderPacket::Commit { zxid } if is_follower => {
                 self.commit(zxid, log, out)?;
             }
+            // Model: ReceiveCOMMITANDACTIVATE.
             LeaderPacket::CommitAndActivate {
                 zxid,
                 designated_leader,

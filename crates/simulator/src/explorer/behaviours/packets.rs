@@ -45,9 +45,15 @@ pub(super) fn zxid_in_code(zxid: i64) -> Zxid {
     Zxid::new(Epoch(zxid / EPOCH), counter)
 }
 
-/// Returns a transaction of the model: its zxid, and its number, which is its session.
+/// Returns a transaction of the model: its zxid, its number, which is its session, and the voters
+/// that it installs.
 pub(super) fn transaction(zxid: Zxid, number: i64) -> Value {
-    Value::Sequence(vec![Value::Number(zxid_of(zxid)), Value::Number(number)])
+    let voters = Value::Set(Vec::new());
+    Value::Sequence(vec![
+        Value::Number(zxid_of(zxid)),
+        Value::Number(number),
+        voters,
+    ])
 }
 
 /// Returns what has been sent from one end of a connection and not received.
@@ -118,12 +124,12 @@ fn of_learner(of: LearnerPacket) -> Option<Value> {
     }
 }
 
-/// Returns a packet of the model without the content that is not compared: the zxid of DIFF, and the
-/// tree of SNAP.
+/// Returns a packet of the model without the content that is not compared: the zxid of DIFF, the
+/// tree of SNAP, and configurations.
 pub(super) fn compared(packet: &Value) -> Value {
     let compared = match packet.of(0).word() {
         "DIFF" => 1,
-        "SNAP" => 2,
+        "SNAP" | "FOLLOWERINFO" | "NEWLEADER" => 2,
         _ => usize::MAX,
     };
     Value::Sequence(packet.items().iter().take(compared).cloned().collect())

@@ -110,6 +110,7 @@ impl Leader {
     ///
     /// # Panics
     /// If [`Leader::propose`] would panic.
+    // Model: ProposeReconfig.
     pub fn propose_reconfig(
         &mut self,
         record: Record,
