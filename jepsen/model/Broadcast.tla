@@ -162,7 +162,10 @@ AcksOf(records) == [i \in DOMAIN records |-> <<"ACK", ZxidOf(records[i])>>]
 \* Member lists are written before later records.
 Synced(s, synced) ==
     LET d == [disk[s] EXCEPT !.synced = synced]
-    IN IF synced = Len(d.log) THEN Saved(d) ELSE d
+        reconfigs == SelectSeq(SubSeq(d.log, disk[s].synced + 1, synced), IsReconfig)
+    IN IF synced = Len(d.log) THEN Saved(d)
+       ELSE IF reconfigs = <<>> THEN d
+       ELSE [d EXCEPT !.older = {lists \in @ : lists.seen.version >= ZxidOf(Last(reconfigs))}]
 
 \* The first `synced` records of the log are on disk. A follower acknowledges each of them. A leader
 \* counts itself.

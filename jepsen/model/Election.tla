@@ -161,7 +161,7 @@ HasUnsavedTree(s) ==
     learner[s].needsSnapshot /\ learner[s].stage \in {"RECEIVING", "CUT", "SNAPSHOT"}
 
 DrainWith(s, onDisk, appointed) ==
-    LET d == [onDisk EXCEPT !.synced = Len(onDisk.log), !.saved = onDisk.lists,
+    LET d == [onDisk EXCEPT !.synced = Len(onDisk.log), !.older = {},
                              !.known = IF HasUnsavedTree(s) THEN disk[s].snapshot.zxid ELSE @]
     IN /\ disk' = [disk EXCEPT ![s] = d]
        /\ IF HasUnsavedTree(s) THEN ReplaceTree(s, RecoveredTree(d), LogEnd(d))
@@ -247,13 +247,14 @@ Crash(s, kept, lists) ==
     /\ role[s] # "DOWN"
     /\ spent.crashes < MaxCrashes
     /\ kept \in disk[s].synced .. Len(disk[s].log)
-    /\ lists \in {disk[s].saved, disk[s].lists}
+    /\ lists \in FileLists(disk[s])
     \* The files contain a proposed configuration before the log contains its proposal.
     /\ \/ lists = disk[s].lists
-       \/ \A txn \in Range(SubSeq(disk[s].log, disk[s].synced + 1, kept)) : ~IsReconfig(txn)
+       \/ \A txn \in Range(SubSeq(disk[s].log, disk[s].synced + 1, kept)) :
+             IsReconfig(txn) => ZxidOf(txn) <= lists.seen.version
     /\ spent' = [spent EXCEPT !.crashes = @ + 1]
     /\ disk' = [disk EXCEPT ![s].log = SubSeq(@, 1, kept), ![s].synced = kept,
-                            ![s].lists = lists, ![s].saved = lists]
+                            ![s].lists = lists, ![s].older = {}]
     /\ role' = [role EXCEPT ![s] = "DOWN"]
     /\ tree' = [tree EXCEPT ![s] = <<>>]
     /\ end' = [end EXCEPT ![s] = 0]

@@ -18,7 +18,7 @@ CONSTANTS
     MaxTxns, MaxElections, MaxCrashes, MaxTimeouts, MaxSnapshots, MaxReconfigs
 
 VARIABLES
-    disk,          \* [accepted, current, log, synced, snapshot, base, known, lists, saved] of each server
+    disk,          \* [accepted, current, log, synced, snapshot, base, known, lists, older] of each server
     role,          \* DOWN, LOOKING, FOLLOWING or LEADING
     tree,          \* the transactions in the tree
     end,           \* the zxid of the tree
@@ -89,15 +89,20 @@ HasQuorums(config, next, servers) ==
 See(d, config) ==
     IF ~Reconfigurable \/ config.version = d.lists.seen.version THEN d
     ELSE [d EXCEPT !.lists.seen = IF config.version > d.lists.config.version THEN config
-                                  ELSE d.lists.config]
+                                  ELSE d.lists.config,
+                   !.older = @ \union {d.lists}]
 
 Install(d, config) ==
     IF ~Reconfigurable \/ config.version <= d.lists.config.version THEN d
     ELSE [d EXCEPT !.lists = [config |-> config,
-                              seen |-> IF @.seen.version > config.version THEN @.seen ELSE config]]
+                              seen |-> IF @.seen.version > config.version THEN @.seen ELSE config],
+                   !.older = @ \union {d.lists}]
 
 \* The disk works in order: after later work, the files contain the lists.
-Saved(d) == [d EXCEPT !.saved = d.lists]
+Saved(d) == [d EXCEPT !.older = {}]
+
+\* Lists that the files may contain.
+FileLists(d) == d.older \union {d.lists}
 -----------------------------------------------------------------------------
 (* The disk.
 
@@ -105,14 +110,14 @@ Saved(d) == [d EXCEPT !.saved = d.lists]
    begins after `base`. A snapshot is named by the zxid of the tree at its beginning. It may contain
    later transactions, because it is written while transactions are applied.
 
-   `saved` contains the member lists in the files, and `lists` those in memory.
+   `lists` contains the member lists in memory. The files may still contain `older` ones.
 
    `known` is not on the disk. It is the name of the snapshot that the server has loaded, or that it
    has received from a leader. The name of a later snapshot may be the start of an epoch
    without a transaction, which counts as the end of the log only after it is loaded. *)
 EmptyDisk == [accepted |-> 0, current |-> 0, log |-> <<>>, synced |-> 0, base |-> 0, known |-> 0,
               snapshot |-> [zxid |-> 0, tree |-> <<>>],
-              lists |-> FirstLists(Founders), saved |-> FirstLists(Founders)]
+              lists |-> FirstLists(Founders), older |-> {}]
 
 LogEnd(d) == IF d.log = <<>> THEN d.known ELSE Max(ZxidOf(Last(d.log)), d.known)
 

@@ -69,8 +69,10 @@ SendLEADERINFO(l) ==
                ELSE [disk EXCEPT ![l] = See(Saved([@ EXCEPT !.accepted = leader[l].epoch]),
                                             EpochConfig(l))]
     /\ msgs' = SentToLinks(msgs, l, {"EPOCH"}, <<<<"LEADERINFO", leader[l].epoch>>>>)
-    /\ leader' = [leader EXCEPT ![l].acked = {l}, ![l].config = EpochConfig(l), ![l].phase =
-                    IF IsEpochAccepted(l, {l}) THEN "SYNCHRONIZATION" ELSE "ACKEPOCH",
+    /\ leader' = [leader EXCEPT
+                  ![l].config = EpochConfig(l),
+                  ![l].acked = IF IsEpochAccepted(l, {l}) THEN {} ELSE {l},
+                  ![l].phase = IF IsEpochAccepted(l, {l}) THEN "SYNCHRONIZATION" ELSE "ACKEPOCH",
                   ![l].link = [f \in Server |-> IF @[f] = "EPOCH" THEN "ACKEPOCH" ELSE @[f]]]
     /\ UNCHANGED <<role, treeVars, learner, electionVars, ghostVars, spent>>
 

@@ -4,7 +4,8 @@
 
    `Traces` is a sequence of pieces of traces, and a piece is a sequence of events. An event is a tuple
    of the action, two sids, a zxid or an epoch, and a number. The action and the sids determine the
-   step, so the search has one path for each piece.
+   step, so the search has one path for each piece. The number of a reconfiguration is negative: the
+   sum of the powers of two that belong to its voters.
 
    `Numbers` contains the number of each piece's trace. A first piece begins with new servers. Each
    other piece begins with the state of the model at the end of the piece before it, which `Starts`
@@ -46,6 +47,11 @@ T      == Event[3]
 Z      == Event[4]
 N      == Event[5]
 
+VotersIn(number) ==
+    IF number >= 0 THEN {} ELSE {s \in Server : ((0 - number) \div (2 ^ s)) % 2 = 1}
+
+Transaction == <<Z, N, VotersIn(N)>>
+
 \* A number that the trace does not contain.
 Unknown == -2
 
@@ -70,15 +76,20 @@ Settled(l) == {t \in Server : \E v \in Range(recvset[S][t]) : v[3] = l /\ v[4] =
 Agreeing(ballot) == {t \in Server : \E v \in Range(recvset[S][t]) : v = Append(ballot, 1)}
 
 \* A quorum with S has elected l. If the voters were looking for a leader, their vote is not worse than
-\* the own vote of S. A leader is elected with its own vote.
+\* the own vote of S, unless S is not a voter in the committed configuration. A leader is elected with
+\* its own vote.
 Elects(l) ==
-    LET own == OwnVote(S, disk[S])
+    LET own == <<disk[S].current, LogEnd(disk[S]), S>>
         votes == {own} \union {<<v[1], v[2], v[3]>> :
                                   v \in UNION {Range(recvset[S][t]) : t \in Server}}
-    IN \/ S # l /\ l \in Settled(l) /\ Decides(S, {S} \union Settled(l))
+        lists == disk[S].lists
+        isVoter == S \in lists.config.voters
+        settled == {S} \union Settled(l)
+    IN \/ /\ S # l /\ l \in Settled(l)
+          /\ IF isVoter THEN Decides(S, settled) ELSE HasQuorum(lists.config, settled)
        \/ \E v \in votes :
              /\ v[3] = l
-             /\ IF S = l THEN v = own ELSE ~IsBetter(own, v)
+             /\ IF S = l THEN v = own ELSE ~isVoter \/ ~IsBetter(own, v)
              /\ Decides(S, {S} \union Agreeing(v) \union Settled(l))
 
 \* The zxid in DIFF is informative.
@@ -119,12 +130,40 @@ StartsSnapshotAside ==
     /\ UNCHANGED <<disk, role, tree, end, established, learner, leader, msgs, electionVars,
                    ghostVars, spent>>
 
-\* A server has crashed before it knew that the log was on disk up to this zxid.
+\* A server has crashed, or its role has ended, before it knew that the log was on disk up to this zxid.
 Logged ==
     /\ role[S] # "DOWN"
     /\ Len(UpTo(disk[S].log, Z)) >= disk[S].synced
     /\ disk' = [disk EXCEPT ![S].synced = Len(UpTo(disk[S].log, Z))]
     /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
+
+\* The process that starts has found these member lists. The crash may have prevented the step that
+\* belongs to the newest of them.
+FoundLists ==
+    LET installed == {Install(disk[S], disk[t].lists.config).lists : t \in Server}
+    IN \E lists \in FileLists(disk[S]) \union installed :
+          /\ lists.config.version = Z
+          /\ lists.seen.version = N
+          /\ disk' = [disk EXCEPT ![S].lists = lists, ![S].older = {}]
+    /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
+
+\* The configurations that have been in force. The server from which S has received one of them may
+\* have a newer one meanwhile.
+ConfigsInForce ==
+    {disk[t].lists.config : t \in Server} \union
+    {ConfigOf(txn) : txn \in {x \in UNION {Range(Delivered(t)) : t \in Server} : IsReconfig(x)}}
+
+InstallsConfig ==
+    /\ role[S] = "LOOKING"
+    /\ \E config \in ConfigsInForce :
+          /\ config.version = Z
+          /\ disk' = [disk EXCEPT ![S] = Install(@, config)]
+    /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
+
+\* The code designates the smallest sid.
+DesignatesFirst ==
+    leader'[S].designated \notin {NoServer, leader[S].designated} =>
+        \A t \in Designated(leader[S], S, leader'[S].ack) : leader'[S].designated <= t
 
 \* Recovery finds each promise. The simulator raises promises on disk.
 Promised ==
@@ -136,7 +175,7 @@ Promised ==
 \* Transactions are applied in the order of the tree, without a gap. The model's tree may already
 \* contain more of them.
 Applies ==
-    /\ LET next == After(tree[S], applied[S]) IN next # <<>> /\ Head(next) = <<Z, N, {}>>
+    /\ LET next == After(tree[S], applied[S]) IN next # <<>> /\ Head(next) = Transaction
     /\ UNCHANGED vars
 
 \* The end of a tree before the first transaction is applied to it.
@@ -155,10 +194,14 @@ NextApplied ==
 
 Step ==
     CASE Action = "ReceiveNotification" -> Notified
-      [] Action = "DecideLeading"       -> Elects(S) /\ DecideLeading(S, Max(Z, disk[S].accepted + 1))
-      \* After a failed TRUNC, the learner connects to the same leader again.
+      \* A reconfiguration may designate a leader. After a failed TRUNC, the learner connects to the
+      \* same leader again.
+      [] Action = "DecideLeading"       -> /\ N = 1 \/ Elects(S)
+                                           /\ DecideLeading(S, Max(Z, disk[S].accepted + 1))
       [] Action = "DecideFollowing"     -> (N = 1 \/ Elects(T)) /\ DecideFollowing(S, T)
       [] Action = "StepDown"            -> StepDown(S)
+      [] Action = "HandOver"            -> leader[S].designated = T /\ HandOver(S)
+      [] Action = "InstallConfig"       -> InstallsConfig
       [] Action = "LeaveLeader"         -> LeaveLeader(S)
       [] Action = "DropLearner"         -> DropLearner(S, T)
       [] Action = "Crash"               -> Crash(S, Len(UpTo(disk[S].log, Z)), disk[S].lists)
@@ -179,23 +222,29 @@ Step ==
                                            /\ ReceiveTRUNC(S, T)
       [] Action = "ReceiveSNAP"         -> Receives("SNAP", Z) /\ ReceiveSNAP(S, T)
       [] Action = "RefuseSync"          -> RefuseSync(S, T)
-      [] Action = "ReceivePROPOSAL"     -> Receives("PROPOSAL", <<Z, N, {}>>) /\ ReceivePROPOSAL(S, T)
+      [] Action = "ReceivePROPOSAL"     -> Receives("PROPOSAL", Transaction) /\ ReceivePROPOSAL(S, T)
       [] Action = "ReceiveCOMMIT"       -> Receives("COMMIT", Z) /\ ReceiveCOMMIT(S, T)
+      [] Action = "ReceiveCOMMITANDACTIVATE" -> /\ Receives("COMMITANDACTIVATE", Z)
+                                                /\ Head(msgs[T][S])[3] = N
+                                                /\ ReceiveCOMMITANDACTIVATE(S, T)
       [] Action = "ReceiveNEWLEADER"    -> Receives("NEWLEADER", Z) /\ ReceiveNEWLEADER(S, T)
       [] Action = "CutLog"              -> end[S] = Z /\ CutLog(S)
       [] Action = "WriteSnapshot"       -> end[S] = Z /\ WriteSnapshot(S)
       [] Action = "SaveCurrentEpoch"    -> SaveCurrentEpoch(S) /\ disk'[S].current = Z
       [] Action = "ReceiveNEWLEADERACK" -> ReceiveNEWLEADERACK(S, T)
-      [] Action = "EstablishEpoch"      -> EstablishEpoch(S, S)
+      [] Action = "EstablishEpoch"      -> EstablishEpoch(S, T)
       [] Action = "ReceiveUPTODATE"     -> ReceiveUPTODATE(S, T)
       [] Action = "SendPROPOSAL"        -> LastProposed(S) + 1 = Z /\ SendPROPOSAL(S, N)
-      [] Action = "SyncLog"             -> SyncLog(S, IndexOf(S, Z))
-      [] Action = "ReceiveACK"          -> Receives("ACK", Z) /\ ReceiveACK(S, T)
+      [] Action = "ProposeReconfig"     -> /\ LastProposed(S) + 1 = Z
+                                           /\ ProposeReconfig(S, N, VotersIn(N))
+      [] Action = "SyncLog"             -> SyncLog(S, IndexOf(S, Z)) /\ DesignatesFirst
+      [] Action = "ReceiveACK"          -> Receives("ACK", Z) /\ ReceiveACK(S, T) /\ DesignatesFirst
       [] Action = "StartSnapshot"       -> StartsSnapshot
       [] Action = "StartSnapshotAside"  -> StartsSnapshotAside
       [] Action = "FinishSnapshot"      -> writing[S] = Z /\ FinishSnapshot(S, N)
       [] Action = "Logged"              -> Logged
       [] Action = "Promised"            -> Promised
+      [] Action = "FoundLists"          -> FoundLists
       \* Not steps, but observations: a leader has refused a learner, and a server has applied a
       \* transaction to a tree.
       [] Action = "Refused"             -> leader[S].link[T] = "NONE" /\ UNCHANGED vars

@@ -161,11 +161,23 @@ pub struct TraceLength {
     pub pieces: usize,
 }
 
+/// Servers of a trace.
+#[derive(Debug, Clone, Copy)]
+pub struct TracedServers {
+    /// Number of servers, all of which vote at the beginning.
+    pub count: usize,
+    /// Whether an operator removes and adds voters.
+    pub reconfigure: bool,
+}
+
 /// Runs the storm of one seed with this number of servers, without the features that the formal
 /// model lacks, and returns the actions of the servers. A violated invariant does not end the run,
 /// because the model judges the trace.
-pub fn record(seed: u64, servers: usize, length: TraceLength) -> ModelTrace {
-    let plan = Plan::drawn(&mut Random::new(!seed)).for_model(servers);
+pub fn record(seed: u64, servers: TracedServers, length: TraceLength) -> ModelTrace {
+    let mut plan = Plan::drawn(&mut Random::new(!seed)).for_model(servers.count);
+    if servers.reconfigure {
+        plan = plan.with_reconfigurations();
+    }
     let storm = plan.storm;
     let mut ensemble = Ensemble::new(seed, plan, Trace::Off).recorded(length.events);
     ensemble.start_all();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use simulator::scenarios::traced;
-use simulator::{TraceLength, record};
+use simulator::{TraceLength, TracedServers, record};
 
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../jepsen/model");
 
@@ -23,7 +23,13 @@ fn each_recorded_action_is_a_step_of_the_model() {
         events: 300,
         pieces: 2,
     };
-    let of_seeds = (1..=6).map(|seed| (format!("seed {seed}"), record(seed, 3, length)));
+    let seeds = (1..=6).map(|seed| (seed, 3, false));
+    let of_seeds = seeds.chain((1..=12).map(|seed| (seed, 4, true)));
+    let of_seeds = of_seeds.map(|(seed, count, reconfigure)| {
+        let servers = TracedServers { count, reconfigure };
+        let name = format!("seed {seed} of {count} servers");
+        (name, record(seed, servers, length))
+    });
     let of_scripts = traced().map(|script| (script.name.clone(), script.record()));
     for (name, trace) in of_seeds.chain(of_scripts) {
         assert_eq!(trace.violation, None, "{name}");

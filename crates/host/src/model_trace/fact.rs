@@ -235,7 +235,15 @@ facts! {
     /// The server closes the connection to its leader.
     HungUp {}
     /// The leader closes the connections of its learners.
-    StoppedListening {}
+    StoppedListening {
+        /// Whether a reconfiguration has designated another leader.
+        hands_over: bool,
+    }
+    /// A committed member list comes into force.
+    InstalledConfig {
+        /// Version of the list.
+        version: Zxid,
+    }
     /// The server introduces itself to its leader.
     SentFollowerInfo {
         /// Accepted epoch.
@@ -278,7 +286,7 @@ facts! {
     ClosedLink {
         /// Connection of the learner.
         link: LinkId,
-        /// Whether the learner's history is later than the leader's.
+        /// Whether the learner's history or its member list is later than the leader's.
         is_ahead: bool,
     }
     /// A transaction is passed to the log.
@@ -332,6 +340,13 @@ facts! {
     ReceivedCommit {
         /// Zxid of the transaction.
         zxid: Zxid,
+    }
+    /// A learner has received the commit of a reconfiguration.
+    ReceivedCommitAndActivate {
+        /// Zxid of the reconfiguration.
+        zxid: Zxid,
+        /// Leader from now on.
+        designated: Sid,
     }
     /// A learner has received the end of its synchronisation.
     ReceivedNewLeader {

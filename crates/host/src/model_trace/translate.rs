@@ -1,20 +1,39 @@
 //! Facts about the inputs and the effects of a replica.
 
 use config::members::HostPort;
-use proto::Sid;
+use config::membership::Membership;
+use jute::{Decode as _, Reader};
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::notification::PeerState;
+use proto::txn::{Txn, TxnRecord};
+use proto::{Sid, Zxid};
 use replica::elections::ElectionInput;
-use replica::{DiskOrder, Effect, Input, LeaderEvent, LearnerEvent, Note, Port};
+use replica::{DiskOrder, Effect, Input, LeaderEvent, LearnerEvent, MemberFile, Note, Port};
 use zab::leader::{LinkFault, LinkId};
 use zab::learner::Fault;
 
 use super::Fact;
 
-/// Returns a number for the content of a transaction, small enough for TLC.
+/// Returns a number for the content of a transaction, small enough for TLC. It is negative for a
+/// reconfiguration: the sum of the powers of two that belong to its voters.
 pub fn content_of(txn: &[u8]) -> i64 {
-    i64::from(crc32fast::hash(txn) >> 1)
+    let voters = voters_in(txn).map(|list| {
+        let voters = list.participants().map(|member| member.sid.0);
+        let powers = voters.filter_map(|sid| 1_i64.checked_shl(u32::try_from(sid).ok()?));
+        -powers.sum::<i64>()
+    });
+    voters.unwrap_or_else(|| i64::from(crc32fast::hash(txn) >> 1))
+}
+
+/// Returns the member list in a reconfiguration.
+fn voters_in(txn: &[u8]) -> Option<Membership> {
+    let record = TxnRecord::decode(&mut Reader::new(txn.to_vec())).ok()?;
+    let Txn::Reconfig(set) = record.txn else {
+        return None;
+    };
+    let text = String::from_utf8(set.data?.to_vec()).ok()?;
+    Membership::parse(&text, true).ok()
 }
 
 impl Fact {
@@ -77,7 +96,11 @@ impl Fact {
                 attempt: *attempt,
             },
             Effect::HangUp => Self::HungUp {},
-            Effect::StopListening { port, .. } if *port == learners => Self::StoppedListening {},
+            Effect::StopListening { port, hands_over } if *port == learners => {
+                Self::StoppedListening {
+                    hands_over: *hands_over,
+                }
+            }
             Effect::SendToLeader(packet) => to_leader(packet)?,
             Effect::Send { port, to, packet } if *port == learners => to_learner(*to, packet)?,
             Effect::SendSnapshot { port, to, zxid } if *port == learners => Self::SentSnap {
@@ -86,13 +109,22 @@ impl Fact {
             },
             Effect::CloseLink { port, link, fault } if *port == learners => Self::ClosedLink {
                 link: *link,
-                is_ahead: matches!(fault, LinkFault::HistoryAhead { .. }),
+                is_ahead: matches!(
+                    fault,
+                    LinkFault::HistoryAhead { .. } | LinkFault::ConfigAhead { .. }
+                ),
             },
             Effect::Append(record) => Self::Appended {
                 zxid: record.zxid,
                 content: content_of(&record.txn),
             },
             Effect::Disk(DiskOrder::TakeOver { last, .. }) => Self::TakesOver { last: *last },
+            Effect::Disk(DiskOrder::SaveMembers {
+                file: MemberFile::Committed { list, .. },
+                ..
+            }) => Self::InstalledConfig {
+                version: Zxid(list.version.0),
+            },
             Effect::Disk(DiskOrder::SaveAcceptedEpoch(epoch)) => {
                 Self::SavesAccepted { epoch: *epoch }
             }
@@ -169,6 +201,13 @@ fn from_leader(packet: &LeaderPacket) -> Option<Fact> {
             content: content_of(txn),
         },
         LeaderPacket::Commit { zxid } => Fact::ReceivedCommit { zxid: *zxid },
+        LeaderPacket::CommitAndActivate {
+            zxid,
+            designated_leader,
+        } => Fact::ReceivedCommitAndActivate {
+            zxid: *zxid,
+            designated: *designated_leader,
+        },
         LeaderPacket::NewLeader { zxid, .. } => Fact::ReceivedNewLeader {
             epoch: zxid.epoch(),
         },

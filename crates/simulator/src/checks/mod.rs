@@ -452,6 +452,7 @@ impl StepChecks for Checks {
                 end,
                 epochs,
                 snapshots: snapshots.iter().map(|file| file.zxid).collect(),
+                lists: lists_of(server).filter(|_| world.settings.features.reconfigures),
             };
             world.checks.actions.starts(index, &found);
         }
@@ -484,4 +485,11 @@ impl StepChecks for Checks {
         let held = on_disk::written(sid, written.zxid, written.last, &self.history);
         self.hold(on_disk::NAME, held);
     }
+}
+
+/// Returns the versions of the committed and of the last seen member list.
+fn lists_of(server: &Server) -> Option<[Zxid; 2]> {
+    let lists = server.replica.lists()?;
+    let seen = lists.last_seen().unwrap_or(lists.committed());
+    Some([lists.committed(), seen].map(|list| Zxid(list.version.0)))
 }

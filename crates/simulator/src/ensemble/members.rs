@@ -60,7 +60,8 @@ fn is_voter(line: &str) -> bool {
 
 fn draw_any(plan: &Plan, random: &mut Random) -> ReconfigRequest {
     let server = random.below(plan.servers());
-    let role = if random.percent(60) {
+    // Traces for the formal model contain no observers.
+    let role = if random.percent(60) || plan.observers == 0 {
         Role::Participant
     } else {
         Role::Observer
@@ -73,7 +74,7 @@ fn draw_any(plan: &Plan, random: &mut Random) -> ReconfigRequest {
             for server in 0..plan.servers() {
                 match random.below(5) {
                     0..=2 => lines.push(line(server, Role::Participant, plan)),
-                    3 => lines.push(line(server, Role::Observer, plan)),
+                    3 if plan.observers > 0 => lines.push(line(server, Role::Observer, plan)),
                     _ => {}
                 }
             }

@@ -221,7 +221,11 @@ impl Ensemble {
             world.queue.after(delay, event);
         } else if error.contains(NOT_A_MEMBER) {
             world.say(&name, || format!("cannot start: {error}"));
-            self.introduce(index);
+            // The list of an operator would contain this server as an observer, which the formal
+            // model does not have.
+            if world.checks.plan.observers > 0 {
+                self.introduce(index);
+            }
         } else if damage.is_rotten {
             world.say(&name, || format!("cannot start: {error}"));
             damage.has_refused = true;

@@ -161,6 +161,12 @@ impl Plan {
         }
     }
 
+    /// Returns this plan with an operator who removes and adds voters.
+    pub(crate) fn with_reconfigurations(mut self) -> Self {
+        self.features.reconfigures = true;
+        self
+    }
+
     /// Returns a plan with two voters and their oracle. The oracle relies on the disks of both
     /// voters, so the disks are not faulty. Observers learn from the leader, because observers of
     /// followers learn nothing while a single voter leads.

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use simulator::scenarios::traced;
-use simulator::{ModelTrace, TraceLength, TracePiece, record, record_servers};
+use simulator::{ModelTrace, TraceLength, TracePiece, TracedServers, record, record_servers};
 
 /// Contents of the traces.
 #[derive(Debug, Args)]
@@ -25,6 +25,9 @@ pub(crate) struct TraceArguments {
     /// Number of servers.
     #[arg(long, default_value_t = 3, requires = "model")]
     servers: usize,
+    /// Lets an operator remove and add voters.
+    #[arg(long, requires = "model")]
+    reconfigure: bool,
     /// Also writes traces of all scripts with this number of servers.
     #[arg(long, requires = "model")]
     scripts: bool,
@@ -100,7 +103,11 @@ impl TraceArguments {
             events: self.events,
             pieces: self.pieces,
         };
-        let of_seeds = seeds.map(|seed| record(seed, self.servers, length));
+        let servers = TracedServers {
+            count: self.servers,
+            reconfigure: self.reconfigure,
+        };
+        let of_seeds = seeds.map(|seed| record(seed, servers, length));
         let scripts = traced().filter(|script| self.scripts && script.servers() == self.servers);
         of_seeds
             .chain(scripts.map(|script| script.record()))

@@ -3,6 +3,8 @@
 use host::Fact;
 use proto::{Epoch, Zxid};
 
+use simulation::configured::index_of;
+
 use super::member::{Role, Stage};
 use super::{ActionTrace, NO_EPOCH, number_of};
 
@@ -41,6 +43,9 @@ impl ActionTrace {
             }
             Fact::ReceivedCommit { zxid } => {
                 self.add("ReceiveCOMMIT", at, peer, number_of(zxid), 0);
+            }
+            Fact::ReceivedCommitAndActivate { zxid, designated } => {
+                self.receives_activation(at, zxid, index_of(designated));
             }
             Fact::ReceivedNewLeader { epoch } => {
                 self.add("ReceiveNEWLEADER", at, peer, epoch.0, 0);

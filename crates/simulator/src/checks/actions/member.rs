@@ -111,6 +111,14 @@ pub(super) struct Member {
     pub(super) is_appointed: bool,
     /// Promises of other servers that this process has received.
     pub(super) heard: BTreeSet<Epoch>,
+    /// Whether this leader's epoch is established.
+    pub(super) is_established: bool,
+    /// Whether a reconfiguration has designated another leader in place of this one.
+    pub(super) hands_over: bool,
+    /// Reconfiguration that ends this follower's role, and the designated leader.
+    pub(super) activation: Option<(Zxid, usize)>,
+    /// Versions of lists that were installed after the end of the role.
+    pub(super) installed: Vec<Zxid>,
 }
 
 impl Member {
@@ -121,37 +129,53 @@ impl Member {
     /// Returns the leader that the server follows.
     pub(super) fn leader(&self) -> Option<usize> {
         match self.role {
-            Role::Following(leader) if !self.is_draining => Some(leader),
+            Role::Following(leader) if !self.is_draining && self.activation.is_none() => {
+                Some(leader)
+            }
             _ => None,
         }
     }
 }
 
 impl ActionTrace {
-    /// Ends the role of a server that begins another one.
-    fn end_role(&mut self, at: usize) {
-        match self.members[at].role {
+    /// Ends the role of a server that begins another one, in which it follows `next` or leads.
+    /// Returns whether a reconfiguration has designated the leader.
+    fn end_role(&mut self, at: usize, next: usize) -> bool {
+        if let Some(written) = self.members[at].written.take() {
+            // The snapshot has its name, although the server does not know that its log is on disk.
+            self.completes_snapshot(at, written, written.logged);
+        }
+        let member = &self.members[at];
+        let (activation, hands_over) = (member.activation, member.hands_over);
+        match member.role {
             Role::Looking => {}
+            Role::Leading if hands_over => self.hands_over(at, next),
             Role::Leading => self.add("StepDown", at, None, 0, 0),
-            Role::Following(_) => {
+            Role::Following(leader) => {
                 // The tree was loaded again after this cut.
-                if let Some(last) = self.members[at].taking_over {
+                if let Some(last) = member.taking_over {
                     self.add("CutLog", at, None, number_of(last), 0);
                 }
-                self.add("LeaveLeader", at, None, 0, 0);
+                match activation {
+                    Some((zxid, next)) => self.activates(at, leader, zxid, next),
+                    None => self.add("LeaveLeader", at, None, 0, 0),
+                }
             }
+        }
+        for version in std::mem::take(&mut self.members[at].installed) {
+            self.add("InstallConfig", at, None, number_of(version), 0);
         }
         let member = &mut self.members[at];
         *member = Member {
             has_started: true,
             heard: std::mem::take(&mut member.heard),
-            written: member.written,
             on_disk: member.on_disk,
             // At the end of a role, the server has waited for its disk.
             logged: member.on_disk,
             votes: std::mem::take(&mut member.votes),
             ..Member::default()
         };
+        hands_over || activation.is_some()
     }
 
     /// Records the votes by which a server elects this leader.
@@ -167,17 +191,19 @@ impl ActionTrace {
     }
 
     pub(super) fn decides_leading(&mut self, at: usize) {
-        self.end_role(at);
-        self.counts_votes(at, at);
+        let is_appointed = self.end_role(at, at);
+        if !is_appointed {
+            self.counts_votes(at, at);
+        }
         let begun_at = self.events.len();
-        self.add("DecideLeading", at, None, 0, 0);
+        self.add("DecideLeading", at, None, 0, i64::from(is_appointed));
         let member = &mut self.members[at];
         (member.role, member.begun_at) = (Role::Leading, begun_at);
     }
 
     pub(super) fn decides_following(&mut self, at: usize, leader: usize, attempt: u64) {
-        let is_appointed = self.members[at].is_appointed;
-        self.end_role(at);
+        let mut is_appointed = self.members[at].is_appointed;
+        is_appointed |= self.end_role(at, leader);
         if !is_appointed {
             self.counts_votes(at, leader);
         }
@@ -187,17 +213,20 @@ impl ActionTrace {
         (member.role, member.attempt) = (Role::Following(leader), attempt);
     }
 
+    /// Records a snapshot, and that its log is on disk up to `end`.
+    fn completes_snapshot(&mut self, at: usize, written: OwnSnapshot, end: Zxid) {
+        if self.members[at].logged < written.covers && written.covers <= written.logged {
+            self.add("Logged", at, None, number_of(end), 0);
+        }
+        self.finishes_snapshot(at, written);
+    }
+
     /// Adds the completed work of a disk whose server has crashed before it knew.
     pub(super) fn complete_work(&mut self, at: usize, found: &FoundFiles) {
         let end = found.end;
         let has_snapshot = |written: &OwnSnapshot| found.snapshots.contains(&written.zxid);
-        let member = &mut self.members[at];
-        let logged = member.logged;
-        if let Some(written) = member.written.take().filter(has_snapshot) {
-            if logged < written.covers && written.covers <= written.logged {
-                self.add("Logged", at, None, number_of(end), 0);
-            }
-            self.finishes_snapshot(at, written);
+        if let Some(written) = self.members[at].written.take().filter(has_snapshot) {
+            self.completes_snapshot(at, written, end);
         }
         let member = &mut self.members[at];
         let role = member.role;

@@ -12,6 +12,7 @@
 
 mod follower;
 mod leader;
+mod lists;
 mod member;
 mod servers;
 
@@ -51,6 +52,8 @@ pub(crate) struct FoundFiles {
     pub(crate) epochs: Epochs,
     /// Names of the snapshots.
     pub(crate) snapshots: Vec<Zxid>,
+    /// Versions of the committed and of the last seen member list, if members can change.
+    pub(crate) lists: Option<[Zxid; 2]>,
 }
 
 /// Recorder of the actions of all servers in one run.
@@ -135,7 +138,8 @@ impl ActionTrace {
 
     /// Records that a leader has established its epoch.
     fn establishes(&mut self, at: usize) {
-        self.add("EstablishEpoch", at, None, 0, 0);
+        self.members[at].is_established = true;
+        self.add("EstablishEpoch", at, Some(at), 0, 0);
         let begin = self.cuts.last().copied().unwrap_or(0);
         if self.events.len() - begin >= self.piece_min {
             self.cuts.push(self.events.len());
@@ -203,11 +207,12 @@ impl ActionTrace {
                 self.decides_following(at, index_of(leader), attempt);
             }
             Fact::HungUp {} => self.members[at].is_draining = true,
-            Fact::StoppedListening {} => {
+            Fact::StoppedListening { hands_over } => {
                 let member = &mut self.members[at];
-                member.is_draining = true;
+                (member.is_draining, member.hands_over) = (true, hands_over);
                 member.learners.clear();
             }
+            Fact::InstalledConfig { version } => self.installs_config(at, version),
             Fact::RefusedSync {} => self.refuses_sync(at),
             Fact::Established {} => self.establishes(at),
             Fact::Applied {
@@ -231,7 +236,12 @@ impl ActionTrace {
             Fact::SentNewLeader { link } => self.completes_sync(at, link),
             Fact::ClosedLink { link, is_ahead } => self.closes_link(at, link, is_ahead),
             Fact::Appended { zxid, content } if self.members[at].is_leading() => {
-                self.add("SendPROPOSAL", at, None, number_of(zxid), content);
+                let action = if content < 0 {
+                    "ProposeReconfig"
+                } else {
+                    "SendPROPOSAL"
+                };
+                self.add(action, at, None, number_of(zxid), content);
             }
             Fact::TakesOver { last } => self.members[at].taking_over = Some(last),
             Fact::SavesAccepted { epoch } => {
@@ -337,6 +347,7 @@ impl ActionTrace {
         }
         if self.members[at].has_started {
             self.complete_work(at, found);
+            self.finds_lists(at, found);
             let zxid = number_of(found.end);
             self.add("Crash", at, None, zxid, 0);
             self.add("Promised", at, None, found.epochs.accepted.0, 0);

@@ -114,6 +114,8 @@ impl ActionTrace {
                         end,
                         epochs: Epochs { current, accepted },
                         snapshots: std::mem::take(&mut found[at]),
+                        // The members of real servers do not change.
+                        lists: None,
                     };
                     trace.starts(at, &files);
                 }
