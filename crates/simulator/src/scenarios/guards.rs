@@ -14,7 +14,7 @@ use simulation::network;
 use simulation::queue::{MS, Micros, SECOND};
 use zab::leader::LinkId;
 
-use super::{SOON, change_history, digests, files, ghosts, holes, refusals};
+use super::{SOON, change_history, digests, files, ghosts, holes, lists, refusals};
 use crate::checks::Violation;
 use crate::checks::trace::Trace;
 use crate::ensemble::Ensemble;
@@ -123,6 +123,12 @@ pub const GUARDS: &[Guard] = &[
         mutant: "NeededSnapshotForgotten",
         plan: |plan| Plan { voters: 5, ..plan },
         script: refusals::snapshot_is_needed,
+    },
+    Guard {
+        title: "the voters of a proposed list have a commit that a quorum of the old list lacks",
+        mutant: "EpochByOldList",
+        plan: lists::with_newcomer,
+        script: lists::commit_by_new_voters,
     },
     Guard {
         title: "a server with a damaged log votes with an empty history",
@@ -501,7 +507,7 @@ impl Ensemble {
     }
 
     /// Returns the connection between a leader and its learner, as identified by the leader.
-    fn learner_link(&self, leader: usize, learner: usize) -> Option<LinkId> {
+    pub(super) fn learner_link(&self, leader: usize, learner: usize) -> Option<LinkId> {
         let network = &self.servers.world.network;
         let mut numbers = network.between_servers(false).into_iter();
         let number = numbers.find(|number| {

@@ -14,6 +14,7 @@ mod guards;
 mod histories;
 mod holes;
 mod learners;
+mod lists;
 mod refusals;
 mod traced;
 
@@ -22,7 +23,7 @@ pub use traced::{TracedScript, traced};
 
 use jute::Encode;
 use proto::request::{CreateRequest, Request, WriteRequest, flags};
-use proto::{Acl, OpCode, SessionId, Zxid};
+use proto::{Acl, Id, OpCode, SessionId, Zxid};
 use replica::{ClientRequest, Input, LargeBytes, State, Ticket};
 use simulation::queue::{MS, SECOND};
 use simulation::world::HeldWork;
@@ -289,6 +290,11 @@ pub(crate) fn propose(server: &mut Server, request: WriteRequest) {
 
 /// Proposes a write of a session for which no client waits.
 pub(crate) fn propose_as(session: SessionId, server: &mut Server, request: WriteRequest) {
+    propose_with(&[], session, server, request);
+}
+
+/// Proposes a write of a session with these identities, for which no client waits.
+fn propose_with(identities: &[Id], session: SessionId, server: &mut Server, request: WriteRequest) {
     let mut body = Vec::new();
     let encoded = match &request {
         WriteRequest::CreateSession { timeout_ms } => {
@@ -301,7 +307,7 @@ pub(crate) fn propose_as(session: SessionId, server: &mut Server, request: Write
         ticket: Ticket(0),
         session,
         cxid: 0,
-        identities: [].into(),
+        identities: identities.into(),
         request,
         body: body.into(),
         large_bytes: LargeBytes::NONE,

@@ -197,7 +197,7 @@ impl Proposals {
     /// A removed voter no longer acknowledges. Without this rule, those proposals and all later
     /// proposals could wait indefinitely. The rule is safe because a quorum of the old
     /// configuration has the reconfiguration on disk. Every later leader therefore knows the new
-    /// configuration and needs a quorum of it.
+    /// configuration, and needs a quorum of it that accepts the epoch.
     pub fn replace(&mut self) {
         let newest = self.eras.back().and_then(|era| era.quorums.last()).cloned();
         if let (Some(quorum), Some(barrier)) = (newest, self.barrier.take()) {
