@@ -140,6 +140,13 @@ facts! {
         /// Transaction in the name of the file.
         zxid: Zxid,
     }
+    /// A starting process has found these member lists.
+    FoundLists {
+        /// Version of the committed list.
+        config: Zxid,
+        /// Version of the last seen list, or of the committed one.
+        seen: Zxid,
+    }
     /// A process has started.
     Started {
         /// Last transaction of the log.

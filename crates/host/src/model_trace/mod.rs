@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use proto::txn::TxnRecord;
 use proto::{Sid, Zxid};
 use replica::elections::{ElectionEffect, ElectionInput};
+use replica::members::MemberLists;
 use replica::{Effect, Epochs, Input, Note};
 use storage::{Disk, StorageError, io_error, list_snapshots};
 
@@ -135,6 +136,11 @@ impl ReplicaTrace {
         let trace = Arc::new(ModelTrace::open(path, ensemble.my_id)?);
         let (log, end) = (&started.history, started.history.appended());
         let found = list_snapshots(&**log.disk(), &log.dirs().snap)?;
+        if let Some(lists) = MemberLists::new(config).filter(|_| config.features.reconfig_enabled) {
+            let seen = lists.last_seen().unwrap_or(lists.committed());
+            let [config, seen] = [lists.committed(), seen].map(|list| Zxid(list.version.0));
+            trace.add(Fact::FoundLists { config, seen });
+        }
         trace.start(end, member.epochs, found.iter().map(|file| file.zxid));
         started.snapshots.trace_to(Some(trace.clone()));
         let members = ensemble.membership.members.values().flat_map(|member| {

@@ -101,10 +101,11 @@ impl ActionTrace {
         let mut trace = Self::default();
         trace.begin(servers, piece_min);
         trace.has_threads = true;
-        let mut found = vec![Vec::new(); servers];
+        let (mut found, mut lists) = (vec![Vec::new(); servers], vec![None; servers]);
         for (number, &ServerFact { at, fact }) in facts.iter().enumerate() {
             match fact {
                 Fact::FoundSnapshot { zxid } => found[at].push(zxid),
+                Fact::FoundLists { config, seen } => lists[at] = Some([config, seen]),
                 Fact::Started {
                     end,
                     accepted,
@@ -114,8 +115,7 @@ impl ActionTrace {
                         end,
                         epochs: Epochs { current, accepted },
                         snapshots: std::mem::take(&mut found[at]),
-                        // The members of real servers do not change.
-                        lists: None,
+                        lists: lists[at].take(),
                     };
                     trace.starts(at, &files);
                 }
