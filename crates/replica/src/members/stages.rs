@@ -13,7 +13,7 @@ use zab::leader::NextConfig;
 
 use crate::interface::effect::{DiskOrder, Effect};
 use crate::interface::host::{Host, State, Turn};
-use crate::members::{MembershipChange, PlanFacts};
+use crate::members::{MemberFile, MembershipChange, PlanFacts};
 use crate::replica::Replica;
 use crate::roles::{NextRole, Role};
 
@@ -71,15 +71,36 @@ impl<H: Host> Replica<H> {
 
     /// Stores a list as seen. The list is on disk before later appends, and therefore before their
     /// acknowledgement.
+    ///
+    /// A list that is discarded stays on disk until the leader's snapshot replaces the log, which
+    /// may contain the list's proposal. If the leader commits the proposal after all, the proposed
+    /// voters may commit more transactions alone. A restarted server with the proposal, but without
+    /// the list, could then be elected without them.
     fn see_list(&mut self, list: Membership, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
         };
+        let seen = member.lists.last_seen();
+        let is_discarded = seen.is_some_and(|seen| list.version < seen.version);
         if let Some(file) = member.lists.see(list) {
-            let is_required = false;
-            turn.disk(DiskOrder::SaveMembers { file, is_required });
+            match &mut self.role {
+                Role::Learning(learning) if is_discarded && learning.will_cut_log() => {
+                    learning.saves_list_after_cut = true;
+                }
+                _ => save_list(file, turn),
+            }
         }
         self.configure_election(turn);
+    }
+
+    /// Writes the last seen list if it was kept back until the log is cut. The cut was ordered.
+    pub(crate) fn save_list_after_cut(&mut self, turn: &mut Turn<'_, H>) {
+        if let (Role::Learning(learning), Some(member)) = (&mut self.role, &self.member)
+            && std::mem::take(&mut learning.saves_list_after_cut)
+        {
+            let seen = member.lists.last_seen().cloned();
+            save_list(MemberFile::LastSeen(seen), turn);
+        }
     }
 
     /// Installs the leader's configuration if it is committed. A configuration whose version is
@@ -138,10 +159,7 @@ impl<H: Host> Replica<H> {
         let Some((change, file)) = member.lists.install(list) else {
             return;
         };
-        // If the write fails, this server continues, as Java does, because the ensemble has decided
-        // and the other members have the list.
-        let is_required = false;
-        turn.disk(DiskOrder::SaveMembers { file, is_required });
+        save_list(file, turn);
         self.show_config(turn);
         self.configure_election(turn);
         self.publish_view(turn);
@@ -215,6 +233,13 @@ impl<H: Host> Replica<H> {
             elections.configure(committed, proposed, role, now_ms, out);
         });
     }
+}
+
+/// Requests that a list be written. If the write fails, this server continues, as Java does, because
+/// the ensemble decides and other members have the list.
+fn save_list<H: Host>(file: MemberFile, turn: &mut Turn<'_, H>) {
+    let is_required = false;
+    turn.disk(DiskOrder::SaveMembers { file, is_required });
 }
 
 /// Returns the configuration that a reconfiguration transaction contains, as text.

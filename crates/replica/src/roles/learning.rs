@@ -62,6 +62,7 @@ impl<H: Host> Replica<H> {
             is_observer,
             learner: None,
             is_tree_replaced: false,
+            saves_list_after_cut: false,
             exact_after: None,
             spare: Vec::new(),
             waiting: Default::default(),
@@ -300,6 +301,7 @@ impl<H: Host> Replica<H> {
             let attempt = learning.attempt;
             turn.take_over(attempt, last);
         }
+        self.save_list_after_cut(turn);
     }
 
     fn serve_as_learner(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {

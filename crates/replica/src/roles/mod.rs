@@ -93,6 +93,8 @@ pub(crate) struct Learning {
     pub(crate) learner: Option<Learner>,
     /// Whether the tree may contain data that is neither in the log nor in a snapshot yet.
     pub(crate) is_tree_replaced: bool,
+    /// Whether the last seen list is written after the log is cut for the leader's snapshot.
+    pub(crate) saves_list_after_cut: bool,
     /// Last transaction before UPTODATE, after which the tree is exact; `None` before UPTODATE.
     /// Until this transaction is applied, a tree from a snapshot may contain transactions after the
     /// snapshot's zxid.
@@ -114,6 +116,12 @@ pub(crate) struct Learning {
 impl Learning {
     pub(crate) fn is_live(&self) -> bool {
         self.learner.as_ref().is_some_and(Learner::is_live)
+    }
+
+    /// Returns whether the leader's snapshot will replace the log.
+    pub(crate) fn will_cut_log(&self) -> bool {
+        let learner = self.learner.as_ref();
+        learner.is_some_and(Learner::is_tree_unsaved)
     }
 }
 
