@@ -165,7 +165,12 @@ Synced(s, synced) ==
         reconfigs == SelectSeq(SubSeq(d.log, disk[s].synced + 1, synced), IsReconfig)
     IN IF synced = Len(d.log) THEN Saved(d)
        ELSE IF reconfigs = <<>> THEN d
-       ELSE [d EXCEPT !.older = {lists \in @ : lists.seen.version >= ZxidOf(Last(reconfigs))}]
+       ELSE LET isNew(lists) == lists.seen.version >= ZxidOf(Last(reconfigs))
+                new == {lists \in FileLists(d) : isNew(lists)}
+                first == CHOOSE lists \in new : \A other \in new :
+                            /\ lists.config.version <= other.config.version
+                            /\ lists.seen.version <= other.seen.version
+            IN [d EXCEPT !.saved = first, !.between = {lists \in @ : isNew(lists)}]
 
 \* The first `synced` records of the log are on disk. A follower acknowledges each of them. A leader
 \* counts itself.

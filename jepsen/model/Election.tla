@@ -161,7 +161,7 @@ HasUnsavedTree(s) ==
     learner[s].needsSnapshot /\ learner[s].stage \in {"RECEIVING", "CUT", "SNAPSHOT"}
 
 DrainWith(s, onDisk, appointed) ==
-    LET d == [onDisk EXCEPT !.synced = Len(onDisk.log), !.older = {},
+    LET d == [Saved(onDisk) EXCEPT !.synced = Len(onDisk.log),
                              !.known = IF HasUnsavedTree(s) THEN disk[s].snapshot.zxid ELSE @]
     IN /\ disk' = [disk EXCEPT ![s] = d]
        /\ IF HasUnsavedTree(s) THEN ReplaceTree(s, RecoveredTree(d), LogEnd(d))
@@ -204,12 +204,14 @@ MustLeave(f) ==
        \/ learner[f].stage # "NONE" /\ ~learner[f].open
        \/ FirstIs(l, f, "LEADERINFO") /\ Head(msgs[l][f])[2] < disk[f].accepted
 
-\* The connections of a follower that ends. The leader does not know about it yet.
+\* The connections of a follower that ends. The leader does not know about it yet. Before the follower
+\* has connected, only packets that it has sent as the leader of l are in flight.
 FollowerEnds(f, failedIn) ==
     LET l == learner[f].leader
     IN /\ learner' = [learner EXCEPT ![f] = NoLearner(failedIn)]
        /\ msgs' = [msgs EXCEPT ![l][f] = <<>>,
-                               ![f][l] = IF leader[l].link[f] = "NONE" THEN <<>>
+                               ![f][l] = IF learner[f].stage = "NONE" THEN @
+                                         ELSE IF leader[l].link[f] = "NONE" THEN <<>>
                                          ELSE WithoutIntroduction(@)]
        /\ leader' = IF leader[l].link[f] = "NONE" THEN leader
                     ELSE [leader EXCEPT ![l].stale = @ \union {f}]
@@ -252,9 +254,13 @@ Crash(s, kept, lists) ==
     /\ \/ lists = disk[s].lists
        \/ \A txn \in Range(SubSeq(disk[s].log, disk[s].synced + 1, kept)) :
              IsReconfig(txn) => ZxidOf(txn) <= lists.seen.version
+    \* A discarded configuration is in the files until the log is cut.
+    /\ \/ learner[s].stage # "CUT"
+       \/ lists # disk[s].lists
+       \/ \A found \in FileLists(disk[s]) : found.seen.version <= lists.seen.version
     /\ spent' = [spent EXCEPT !.crashes = @ + 1]
     /\ disk' = [disk EXCEPT ![s].log = SubSeq(@, 1, kept), ![s].synced = kept,
-                            ![s].lists = lists, ![s].older = {}]
+                            ![s].lists = lists, ![s].saved = lists, ![s].between = {}]
     /\ role' = [role EXCEPT ![s] = "DOWN"]
     /\ tree' = [tree EXCEPT ![s] = <<>>]
     /\ end' = [end EXCEPT ![s] = 0]

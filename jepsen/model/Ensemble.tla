@@ -34,7 +34,7 @@ Established(l, voters) ==
         log == <<first>> \o others
         lists == [config |-> config, seen |-> IF voters = {} THEN config ELSE next]
         d == [EmptyDisk EXCEPT !.accepted = 1, !.current = 1, !.log = log, !.synced = Len(log),
-                               !.lists = lists]
+                               !.lists = lists, !.saved = lists]
     IN /\ disk = [s \in Server |-> d]
        /\ role = [s \in Server |-> IF s = l THEN "LEADING" ELSE "FOLLOWING"]
        /\ tree = [s \in Server |-> <<first>>]
@@ -76,7 +76,7 @@ InitReplaced ==
            lists == [config |-> config, seen |-> ConfigOf(reconfig)]
            log(s) == <<first, reconfig>> \o IF s \in {l, joined} THEN <<next>> ELSE <<>>
        IN /\ disk = [s \in Server |-> [EmptyDisk EXCEPT !.accepted = 1, !.current = 1, !.log = log(s),
-                          !.synced = Len(log(s)), !.lists = lists]]
+                          !.synced = Len(log(s)), !.lists = lists, !.saved = lists]]
           /\ role = [s \in Server |-> IF s = l THEN "DOWN" ELSE "LOOKING"]
           /\ tree = [s \in Server |-> IF s = l THEN <<>> ELSE log(s)]
           /\ end = [s \in Server |-> IF s = l THEN 0 ELSE ZxidOf(Last(log(s)))]
@@ -98,7 +98,7 @@ InitFiles ==
        LET alone == FirstLists({l})
            first == <<Zxid(1, 1), 1, {}>>
            d == [EmptyDisk EXCEPT !.accepted = 1, !.current = 1, !.log = <<first>>, !.synced = 1,
-                                  !.lists = alone]
+                                  !.lists = alone, !.saved = alone]
        IN /\ disk = [s \in Server |-> IF s = l THEN d ELSE EmptyDisk]
           /\ role = [s \in Server |-> IF s = l THEN "LEADING" ELSE "LOOKING"]
           /\ tree = [s \in Server |-> IF s = l THEN <<first>> ELSE <<>>]

@@ -18,7 +18,7 @@ CONSTANTS
     MaxTxns, MaxElections, MaxCrashes, MaxTimeouts, MaxSnapshots, MaxReconfigs
 
 VARIABLES
-    disk,          \* [accepted, current, log, synced, snapshot, base, known, lists, older] of each server
+    disk,          \* [accepted, current, log, synced, snapshot, base, known, lists, saved, between] of each server
     role,          \* DOWN, LOOKING, FOLLOWING or LEADING
     tree,          \* the transactions in the tree
     end,           \* the zxid of the tree
@@ -90,19 +90,19 @@ See(d, config) ==
     IF ~Reconfigurable \/ config.version = d.lists.seen.version THEN d
     ELSE [d EXCEPT !.lists.seen = IF config.version > d.lists.config.version THEN config
                                   ELSE d.lists.config,
-                   !.older = @ \union {d.lists}]
+                   !.between = @ \union {d.lists}]
 
 Install(d, config) ==
     IF ~Reconfigurable \/ config.version <= d.lists.config.version THEN d
     ELSE [d EXCEPT !.lists = [config |-> config,
                               seen |-> IF @.seen.version > config.version THEN @.seen ELSE config],
-                   !.older = @ \union {d.lists}]
+                   !.between = @ \union {d.lists}]
 
 \* The disk works in order: after later work, the files contain the lists.
-Saved(d) == [d EXCEPT !.older = {}]
+Saved(d) == [d EXCEPT !.saved = d.lists, !.between = {}]
 
 \* Lists that the files may contain.
-FileLists(d) == d.older \union {d.lists}
+FileLists(d) == {d.saved, d.lists} \union d.between
 -----------------------------------------------------------------------------
 (* The disk.
 
@@ -110,14 +110,15 @@ FileLists(d) == d.older \union {d.lists}
    begins after `base`. A snapshot is named by the zxid of the tree at its beginning. It may contain
    later transactions, because it is written while transactions are applied.
 
-   `lists` contains the member lists in memory. The files may still contain `older` ones.
+   `lists` contains the member lists in memory, and `saved` those that the files contained after the
+   last completed work of the disk. The files may also contain the lists `between` them.
 
    `known` is not on the disk. It is the name of the snapshot that the server has loaded, or that it
    has received from a leader. The name of a later snapshot may be the start of an epoch
    without a transaction, which counts as the end of the log only after it is loaded. *)
 EmptyDisk == [accepted |-> 0, current |-> 0, log |-> <<>>, synced |-> 0, base |-> 0, known |-> 0,
               snapshot |-> [zxid |-> 0, tree |-> <<>>],
-              lists |-> FirstLists(Founders), older |-> {}]
+              lists |-> FirstLists(Founders), saved |-> FirstLists(Founders), between |-> {}]
 
 LogEnd(d) == IF d.log = <<>> THEN d.known ELSE Max(ZxidOf(Last(d.log)), d.known)
 

@@ -277,7 +277,7 @@ ReceiveNEWLEADER(f, l) ==
 CutLog(f) ==
     /\ role[f] = "FOLLOWING"
     /\ learner[f].stage = "CUT"
-    /\ disk' = [disk EXCEPT ![f] = Truncated(disk[f], end[f])]
+    /\ disk' = [disk EXCEPT ![f] = [Saved(Truncated(@, end[f])) EXCEPT !.between = FileLists(disk[f])]]
     /\ learner' = [learner EXCEPT ![f].stage = "SNAPSHOT"]
     /\ UNCHANGED <<role, treeVars, leader, msgs, electionVars, ghostVars, spent>>
 
@@ -354,19 +354,31 @@ EstablishEpoch(l, designated) ==
     /\ leaders' = leaders \union {<<leader[l].epoch, l>>}
     /\ UNCHANGED <<role, tree, writing, learner, electionVars, proposed, spent>>
 
-\* The leader is established. The follower logs and applies what it has held back.
+\* Whether a configuration comes into force that does not continue the vote of leader l.
+LosesLeader(d, config, l) ==
+    /\ Install(d, config) # d
+    /\ config.voters # d.lists.config.voters
+    /\ l \notin config.voters \intersect d.lists.config.voters
+
+\* The leader is established. The follower logs and applies what it has held back. If it loses its
+\* leader, it looks for a leader instead.
 ReceiveUPTODATE(f, l) ==
     /\ IsLearnerOf(f, l)
     /\ learner[f].stage = "ACKED"
     /\ FirstIs(l, f, "UPTODATE")
     /\ LET txns == SubSeq(learner[f].received, 1, learner[f].committed)
-       IN /\ disk' = [disk EXCEPT ![f] = Install([@ EXCEPT !.log = @ \o learner[f].received],
-                                                 learner[f].config)]
-          /\ tree' = [tree EXCEPT ![f] = AppliedAll(tree[f], end[f], txns)]
-          /\ end' = [end EXCEPT ![f] = EndAfter(end[f], txns)]
-          /\ learner' = [learner EXCEPT ![f].stage = "LIVE", ![f].failedIn = 0,
-                            ![f].received = DropFirst(@, Len(txns)), ![f].committed = 0]
-    /\ established' = [established EXCEPT ![f] = TRUE]
-    /\ msgs' = Consumed(msgs, l, f)
-    /\ UNCHANGED <<role, writing, leader, electionVars, ghostVars, spent>>
+           config == learner[f].config
+       IN IF LosesLeader(disk[f], config, l)
+          THEN /\ DrainWith(f, Install(disk[f], config), NoServer)
+               /\ FollowerEnds(f, learner[f].failedIn)
+          ELSE /\ disk' = [disk EXCEPT ![f] = Install([@ EXCEPT !.log = @ \o learner[f].received],
+                                                      config)]
+               /\ tree' = [tree EXCEPT ![f] = AppliedAll(tree[f], end[f], txns)]
+               /\ end' = [end EXCEPT ![f] = EndAfter(end[f], txns)]
+               /\ learner' = [learner EXCEPT ![f].stage = "LIVE", ![f].failedIn = 0,
+                                 ![f].received = DropFirst(@, Len(txns)), ![f].committed = 0]
+               /\ established' = [established EXCEPT ![f] = TRUE]
+               /\ msgs' = Consumed(msgs, l, f)
+               /\ UNCHANGED <<role, writing, leader, electionVars>>
+    /\ UNCHANGED <<ghostVars, spent>>
 =============================================================================

@@ -144,7 +144,7 @@ FoundLists ==
     IN \E lists \in FileLists(disk[S]) \union installed :
           /\ lists.config.version = Z
           /\ lists.seen.version = N
-          /\ disk' = [disk EXCEPT ![S].lists = lists, ![S].older = {}]
+          /\ disk' = [disk EXCEPT ![S].lists = lists, ![S].saved = lists, ![S].between = {}]
     /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
 
 \* The configurations that have been in force. The server from which S has received one of them may
