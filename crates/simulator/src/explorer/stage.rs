@@ -7,6 +7,7 @@ use proto::request::{CreateRequest, SetDataRequest, WriteRequest, flags};
 use proto::{Acl, OpCode};
 use simulation::network::{Port, Process};
 use simulation::queue::{MS, Micros, SECOND};
+use simulation::settings::Features;
 use testkit::Random;
 
 use super::waiting::{Effect, is_looking};
@@ -48,19 +49,20 @@ pub(super) struct Stage {
 impl Stage {
     /// Returns an ensemble of three servers. Server 3 leads, and all have the same transactions.
     pub(super) fn new(bounds: Bounds, trace: Trace) -> Self {
-        let mut stage = Self::of_new_servers(bounds, trace);
+        let mut stage = Self::of_new_servers(bounds, Features::PLAIN, trace);
         stage.ensemble.start_all();
         stage.begin();
         stage
     }
 
     /// Returns an ensemble of three new servers that have not started.
-    pub(super) fn of_new_servers(bounds: Bounds, trace: Trace) -> Self {
+    pub(super) fn of_new_servers(bounds: Bounds, features: Features, trace: Trace) -> Self {
         let plan = Plan {
             delay: 1,
             sync: 1,
             chunk_bytes: 300,
             use_disk_log: false,
+            features,
             ..Plan::quiet()
         };
         let mut ensemble = Ensemble::new(SEED, plan, trace);

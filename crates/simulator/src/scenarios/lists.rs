@@ -1,12 +1,12 @@
 //! Scripts in which the members change.
 
+use proto::Zxid;
 use proto::request::{ReconfigRequest, WriteRequest};
-use proto::{Id, Zxid};
 use simulation::configured::member_lists::{self, Role};
 use simulation::queue::{MS, SECOND};
 use simulation::world::HeldWork;
 
-use super::{SOON, WRITER, propose_with};
+use super::{SOON, propose};
 use crate::ensemble::Ensemble;
 use crate::simulated::Event;
 use crate::storms::plan::Plan;
@@ -105,14 +105,10 @@ impl Ensemble {
             new_members: None,
             config_version: -1,
         });
-        let operator = Id {
-            scheme: "super".into(),
-            id: "".into(),
-        };
         let process = self.process(leader).map(|server| server.host.process);
         if let Some(process) = process {
             self.with(process, |server| {
-                propose_with(&[operator], WRITER, server, request);
+                propose(server, request);
             });
         }
     }

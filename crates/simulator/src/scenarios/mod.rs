@@ -288,13 +288,8 @@ pub(crate) fn propose(server: &mut Server, request: WriteRequest) {
     propose_as(WRITER, server, request);
 }
 
-/// Proposes a write of a session for which no client waits.
+/// Proposes a write of a session for which no client waits. A super user requests it.
 pub(crate) fn propose_as(session: SessionId, server: &mut Server, request: WriteRequest) {
-    propose_with(&[], session, server, request);
-}
-
-/// Proposes a write of a session with these identities, for which no client waits.
-fn propose_with(identities: &[Id], session: SessionId, server: &mut Server, request: WriteRequest) {
     let mut body = Vec::new();
     let encoded = match &request {
         WriteRequest::CreateSession { timeout_ms } => {
@@ -303,11 +298,15 @@ fn propose_with(identities: &[Id], session: SessionId, server: &mut Server, requ
         }
         request => Request::Write(request.clone()).encode(&mut body),
     };
+    let super_user = Id {
+        scheme: "super".into(),
+        id: "".into(),
+    };
     let request = ClientRequest {
         ticket: Ticket(0),
         session,
         cxid: 0,
-        identities: identities.into(),
+        identities: [super_user].into(),
         request,
         body: body.into(),
         large_bytes: LargeBytes::NONE,

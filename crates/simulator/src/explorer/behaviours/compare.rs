@@ -38,6 +38,7 @@ impl Driver {
         let role = state.field("role").of(at).word();
         let unsynced = server.map_or(0, |server| server.host.disk.unsynced());
         self.compare_disk(at, unsynced, modelled)?;
+        self.compare_lists(at, modelled)?;
         let Some(server) = server else {
             return equal("role", "DOWN", role);
         };
@@ -97,10 +98,8 @@ impl Driver {
         let first = packets::zxid_in_code(base).next();
         let txns = read_txns_from(&disk, &self.dirs(), first, testkit::LIMITS);
         let txns = txns.into_iter().flatten().filter_map(Result::ok);
-        let headers = txns.map(|txn| txn.record.header);
-        let headers = headers.filter(|header| zxid_of(header.zxid) > base);
-        let txns = headers.map(|header| transaction(header.zxid, header.session.0));
-        txns.collect()
+        let txns = txns.filter(|txn| zxid_of(txn.record.header.zxid) > base);
+        txns.map(|txn| transaction(&txn.record)).collect()
     }
 
     fn dirs(&self) -> DataDirs {
@@ -175,7 +174,7 @@ fn compare_role(server: &Server, role: &str, learner: &Value) -> Compared {
     Ok(())
 }
 
-fn equal<T: std::fmt::Debug + PartialEq>(what: &str, found: T, modelled: T) -> Compared {
+pub(super) fn equal<T: std::fmt::Debug + PartialEq>(what: &str, found: T, modelled: T) -> Compared {
     if found == modelled {
         return Ok(());
     }
@@ -188,10 +187,11 @@ fn sorted(mut numbers: Vec<i64>) -> Vec<i64> {
     numbers
 }
 
-/// Returns the numbers of transactions, in ascending order.
+/// Returns the numbers of the transactions that create sessions, in ascending order.
 fn numbers(transactions: &Value) -> Vec<i64> {
-    let numbers = transactions.items().iter();
-    let mut numbers = sorted(numbers.map(|txn| txn.of(1).number()).collect());
+    let sessions = transactions.items().iter();
+    let sessions = sessions.filter(|txn| txn.of(2).items().is_empty());
+    let mut numbers = sorted(sessions.map(|txn| txn.of(1).number()).collect());
     numbers.dedup();
     numbers
 }

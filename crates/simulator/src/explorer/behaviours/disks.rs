@@ -8,21 +8,41 @@ use crate::explorer::waiting::number;
 impl Driver {
     /// Completes work of the log thread until this order is done.
     pub(super) fn complete_order(&mut self, at: usize, order: &str) -> Compared {
-        let is_pending = |driver: &Self| {
-            let server = driver.stage.ensemble.process(at);
-            let mut pending = server
-                .into_iter()
-                .flat_map(|server| server.host.disk.pending());
-            pending.any(|work| work.starts_with(order))
-        };
-        done(is_pending(self), order)?;
-        while is_pending(self) {
+        done(self.is_pending(at, order), order)?;
+        while self.is_pending(at, order) {
             done(self.complete(at, false), order)?;
         }
         Ok(())
     }
 
-    fn complete(&mut self, at: usize, is_snapshot: bool) -> bool {
+    /// Returns the work for the log that is not done yet, oldest first.
+    fn pending(&self, at: usize) -> impl Iterator<Item = String> {
+        let server = self.stage.ensemble.process(at).into_iter();
+        server.flat_map(|server| server.host.disk.pending())
+    }
+
+    pub(super) fn is_pending(&self, at: usize, order: &str) -> bool {
+        self.pending(at).any(|work| work.starts_with(order))
+    }
+
+    /// Completes the work of the log thread that is pending now.
+    pub(super) fn complete_pending(&mut self, at: usize) -> Compared {
+        let pending = self.pending(at).filter(|work| work != "0 records");
+        for _ in 0..pending.count() {
+            done(self.complete(at, false), "the disk does not finish")?;
+        }
+        Ok(())
+    }
+
+    /// Completes the work for which the end of a role waits.
+    pub(super) fn finish_role(&mut self, at: usize) -> Compared {
+        while self.is_looking(at) {
+            done(self.complete(at, false), "the role does not end")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn complete(&mut self, at: usize, is_snapshot: bool) -> bool {
         let is_done = self.stage.complete(number(at), is_snapshot);
         self.settle();
         is_done
@@ -36,19 +56,6 @@ impl Driver {
             }
         }
         Err("the disk does not finish".to_owned())
-    }
-
-    /// Syncs the log up to the state of a disk in the model.
-    pub(super) fn sync_log(&mut self, at: usize, disk: &Value) -> Compared {
-        let synced = usize::try_from(disk.field("synced").number()).unwrap_or(0);
-        let base = disk.field("base").number();
-        for _ in 0..TRIES {
-            if self.durable(at, base).len() >= synced {
-                return Ok(());
-            }
-            done(self.complete(at, false), "the log is not synced")?;
-        }
-        Err("the log is not synced".to_owned())
     }
 
     pub(super) fn start_snapshot(&mut self, at: usize) -> Compared {
@@ -91,19 +98,11 @@ impl Driver {
     pub(super) fn write_snapshot(&mut self, at: usize, disk: &Value) -> Compared {
         let wanted = Some(disk.field("snapshot").field("zxid").number());
         for _ in 0..TRIES {
-            if self.newest_snapshot(at) == wanted && self.is_saving_epoch(at) {
+            if self.newest_snapshot(at) == wanted && self.is_pending(at, "SaveCurrentEpoch") {
                 return Ok(());
             }
             done(self.complete(at, true), "a snapshot does not end")?;
         }
         Err("a snapshot does not end".to_owned())
-    }
-
-    fn is_saving_epoch(&self, at: usize) -> bool {
-        let server = self.stage.ensemble.process(at);
-        let mut pending = server
-            .into_iter()
-            .flat_map(|server| server.host.disk.pending());
-        pending.any(|work| work.starts_with("SaveCurrentEpoch"))
     }
 }

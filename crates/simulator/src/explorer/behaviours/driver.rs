@@ -3,10 +3,12 @@
 
 use proto::SessionId;
 use proto::request::WriteRequest;
+use replica::State as _;
+use simulation::settings::Features;
 
 use super::compare::Compared;
 use super::packets::{self, Item};
-use super::value::Value;
+use super::value::{NOTHING, Value};
 use crate::checks::trace::Trace;
 use crate::explorer::Bounds;
 use crate::explorer::stage::{SERVERS, Stage};
@@ -15,6 +17,9 @@ use crate::scenarios::propose_as;
 
 /// Maximum number of completions of a disk, or of packets, for one step.
 pub(super) const TRIES: usize = 200;
+
+/// Timeout of all sessions, which is longer than a behaviour.
+const SESSION_MS: i32 = 1 << 30;
 
 /// Events do not take from the bounds of the explorer.
 const NO_BOUNDS: Bounds = Bounds {
@@ -49,13 +54,18 @@ impl<'a> Step<'a> {
     }
 
     /// Returns the server that takes the step.
-    fn at(self) -> usize {
+    pub(super) fn at(self) -> usize {
         self.after.field("step").of(1).server().unwrap_or(0)
     }
 
     /// Returns the other server.
     fn peer(self) -> usize {
         self.after.field("step").of(2).server().unwrap_or(0)
+    }
+
+    /// Returns the disk of the server after the step.
+    pub(super) fn disk(self) -> &'a Value {
+        self.after.field("disk").of(self.at())
     }
 
     fn value(self) -> &'a Value {
@@ -66,7 +76,13 @@ impl<'a> Step<'a> {
     pub(super) fn is_together(self) -> bool {
         matches!(
             self.action(),
-            "SyncFollower" | "EstablishEpoch" | "FollowAgain" | "Idle"
+            "SyncFollower"
+                | "EstablishEpoch"
+                | "HandOver"
+                | "FollowAgain"
+                | "FollowDesignated"
+                | "LeadAsDesignated"
+                | "Idle"
         )
     }
 
@@ -82,7 +98,11 @@ impl<'a> Step<'a> {
 impl Driver {
     /// Starts three new servers.
     pub(super) fn new(trace: Trace) -> Self {
-        let stage = Stage::of_new_servers(NO_BOUNDS, trace);
+        let features = Features {
+            reconfigures: true,
+            ..Features::PLAIN
+        };
+        let stage = Stage::of_new_servers(NO_BOUNDS, features, trace);
         let mut driver = Self { stage, round: 0 };
         for at in 0..usize::from(SERVERS) {
             driver.start(at);
@@ -97,7 +117,10 @@ impl Driver {
             format!("{} {} {}", step.action(), at + 1, peer + 1)
         });
         match step.action() {
-            "Idle" | "SyncFollower" | "EstablishEpoch" | "FollowAgain" => Ok(()),
+            "Idle" | "SyncFollower" | "EstablishEpoch" | "FollowAgain" | "FollowDesignated"
+            | "LeadAsDesignated" => Ok(()),
+            "HandOver" => self.finish_role(at),
+            "InstallConfig" => self.install_config(at, peer),
             "DecideLeading" => self.elect(at, at),
             "DecideFollowing" => self.elect(at, peer),
             "StepDown" => self.step_down(at),
@@ -118,17 +141,25 @@ impl Driver {
                 self.receive_tree(at, peer)
             }
             "SendLEADERINFO" => self.complete_order(at, "SaveAcceptedEpoch"),
-            "SaveCurrentEpoch" => self.complete_order(at, "SaveCurrentEpoch"),
-            "CutLog" => self.complete_order(at, "TakeOver"),
-            "WriteSnapshot" => {
-                let disk = step.after.field("disk").of(at);
-                self.write_snapshot(at, disk)
+            "SaveCurrentEpoch" | "SyncLog" | "CutLog" => self.complete_pending(at),
+            "WriteSnapshot" => self.write_snapshot(at, step.disk()),
+            "SendPROPOSAL" => {
+                let request = WriteRequest::CreateSession {
+                    timeout_ms: SESSION_MS,
+                };
+                self.propose(at, step.value().number(), request)
             }
-            "SyncLog" => {
-                let disk = step.after.field("disk").of(at);
-                self.sync_log(at, disk)
+            "ProposeReconfig" => {
+                let log = step.disk().field("log").items();
+                self.propose_reconfig(at, log.last().unwrap_or(NOTHING))
             }
-            "SendPROPOSAL" => self.propose(at, step.value().number()),
+            "ReceiveCOMMITANDACTIVATE" => {
+                self.receive(step)?;
+                if step.after.field("role").of(at).word() == "LOOKING" {
+                    self.finish_role(at)?;
+                }
+                Ok(())
+            }
             "StartSnapshot" => self.start_snapshot(at),
             "FinishSnapshot" => self.finish_snapshot(at),
             action if action.starts_with("Receive") => self.receive(step),
@@ -236,10 +267,8 @@ impl Driver {
         self.drop_election_events();
     }
 
-    fn propose(&mut self, at: usize, number: i64) -> Compared {
-        let request = WriteRequest::CreateSession {
-            timeout_ms: 1 << 30,
-        };
+    /// Proposes the write of a session, which has the number of the transaction.
+    pub(super) fn propose(&mut self, at: usize, number: i64, request: WriteRequest) -> Compared {
         let process = self
             .stage
             .ensemble
@@ -247,7 +276,12 @@ impl Driver {
             .map(|server| server.host.process);
         if let Some(process) = process {
             self.stage.ensemble.with(process, |server| {
-                propose_as(SessionId(number), server, request);
+                let session = SessionId(number);
+                if matches!(request, WriteRequest::Reconfig(_)) {
+                    // Only an open session can reconfigure.
+                    server.host.state.sessions().add(session, SESSION_MS, 0);
+                }
+                propose_as(session, server, request);
             });
         }
         self.settle();
@@ -258,10 +292,14 @@ impl Driver {
     fn crash(&mut self, step: Step<'_>) -> Compared {
         let (at, kept) = (step.at(), step.value().number());
         let disk = step.before.field("disk").of(at);
+        let saved = step.disk().field("saved");
         let loses_power = kept == disk.field("synced").number();
         if !loses_power {
             self.stage.disconnect(number(at));
-            self.sync_log(at, step.after.field("disk").of(at))?;
+            self.complete_pending(at)?;
+        } else if saved != disk.field("saved") {
+            self.stage.disconnect(number(at));
+            self.write_lists(at)?;
         }
         self.stage.end_process(number(at), loses_power);
         self.drop_dials(at);

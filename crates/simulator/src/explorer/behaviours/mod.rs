@@ -6,12 +6,13 @@
 //! servers, their disks and the packets in flight must agree with the state of the model.
 //!
 //! * `value` reads states from the output of TLC.
-//! * `driver`, `disks` and `roles` perform the steps.
+//! * `driver`, `disks`, `roles` and `lists` perform the steps.
 //! * `packets` and `compare` compare the servers with the model.
 
 mod compare;
 mod disks;
 mod driver;
+mod lists;
 mod packets;
 mod roles;
 mod value;
@@ -58,6 +59,9 @@ pub fn follow(text: &str, trace: Trace) -> Followed {
         let next = states.get(at + 2).map(|next| Step::new(&pair[1], next));
         let is_between = next.is_some_and(|next| next.is_together() && next.action() != "Idle");
         let mut result = driver.follow(step);
+        if result.is_ok() && !is_between {
+            result = driver.save_lists(step);
+        }
         if result.is_ok() && !is_between && next.is_some() {
             followed.states += 1;
             result = driver.compare(&pair[1]);

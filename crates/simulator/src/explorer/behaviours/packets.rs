@@ -1,14 +1,15 @@
 //! Packets in flight between a leader and a learner, as values of the model.
 
+use config::membership::Membership;
 use jute::{Decode as _, Reader};
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::packet::{Extent, QuorumPacket};
-use proto::txn::TxnRecord;
+use proto::txn::{Txn, TxnRecord};
 use proto::{Epoch, Zxid};
 use simulation::network::{Connection, Message};
 
-use super::value::Value;
+use super::value::{NOTHING, Value};
 
 /// Factor of the epoch in the model's zxids. The counter is added.
 const EPOCH: i64 = 100_000;
@@ -47,13 +48,35 @@ pub(super) fn zxid_in_code(zxid: i64) -> Zxid {
 
 /// Returns a transaction of the model: its zxid, its number, which is its session, and the voters
 /// that it installs.
-pub(super) fn transaction(zxid: Zxid, number: i64) -> Value {
-    let voters = Value::Set(Vec::new());
+pub(super) fn transaction(txn: &TxnRecord) -> Value {
+    let voters = match &txn.txn {
+        Txn::Reconfig(set) => configuration(set.data.as_deref().unwrap_or_default())
+            .field("voters")
+            .clone(),
+        _ => Value::Set(Vec::new()),
+    };
     Value::Sequence(vec![
-        Value::Number(zxid_of(zxid)),
-        Value::Number(number),
+        Value::Number(zxid_of(txn.header.zxid)),
+        Value::Number(txn.header.session.0),
         voters,
     ])
+}
+
+/// Returns a configuration of the model.
+pub(super) fn configuration_of(list: &Membership) -> Value {
+    let voters = list
+        .participants()
+        .map(|member| Value::Number(member.sid.0));
+    Value::record([
+        ("version", Value::Number(zxid_of(Zxid(list.version.0)))),
+        ("voters", Value::set(voters.collect())),
+    ])
+}
+
+/// Returns the configuration with this text, or [`NOTHING`] for any other text.
+fn configuration(text: &[u8]) -> Value {
+    let list = Membership::parse(&String::from_utf8_lossy(text), false);
+    list.map_or(NOTHING.clone(), |list| configuration_of(&list))
 }
 
 /// Returns what has been sent from one end of a connection and not received.
@@ -93,13 +116,24 @@ fn of_leader(of: LeaderPacket) -> Option<Value> {
         LeaderPacket::Trunc { zxid } => packet("TRUNC", [zxid_of(zxid)]),
         LeaderPacket::Snap { zxid } => packet("SNAP", [zxid_of(zxid)]),
         LeaderPacket::Proposal { zxid, txn } => {
-            let number = TxnRecord::decode(&mut Reader::new(txn));
-            let number = number.map_or(-1, |txn| txn.header.session.0);
-            packet("PROPOSAL", [transaction(zxid, number)])
+            let txn = TxnRecord::decode(&mut Reader::new(txn)).ok();
+            let txn = txn.filter(|txn| txn.header.zxid == zxid);
+            packet("PROPOSAL", txn.map(|txn| transaction(&txn)))
         }
         LeaderPacket::Commit { zxid } => packet("COMMIT", [zxid_of(zxid)]),
-        LeaderPacket::NewLeader { zxid, .. } => {
-            packet("NEWLEADER", [Value::Number(zxid.epoch().0)])
+        LeaderPacket::CommitAndActivate {
+            zxid,
+            designated_leader,
+        } => packet(
+            "COMMITANDACTIVATE",
+            [zxid_of(zxid), Value::Number(designated_leader.0)],
+        ),
+        LeaderPacket::NewLeader { zxid, config } => {
+            let epoch = Value::Number(zxid.epoch().0);
+            packet(
+                "NEWLEADER",
+                [epoch, configuration(&config.unwrap_or_default())],
+            )
         }
         LeaderPacket::UpToDate => packet("UPTODATE", []),
         _ => None,
@@ -108,8 +142,14 @@ fn of_leader(of: LeaderPacket) -> Option<Value> {
 
 fn of_learner(of: LearnerPacket) -> Option<Value> {
     match of {
-        LearnerPacket::FollowerInfo { accepted_epoch, .. } => {
-            packet("FOLLOWERINFO", [Value::Number(accepted_epoch.0)])
+        LearnerPacket::FollowerInfo {
+            accepted_epoch,
+            info,
+        } => {
+            let version = info.and_then(|info| info.config_version).map(Zxid);
+            let version = version.map(|version| Value::Number(zxid_of(version)));
+            let accepted = Value::Number(accepted_epoch.0);
+            packet("FOLLOWERINFO", [accepted].into_iter().chain(version))
         }
         LearnerPacket::AckEpoch {
             last_logged,
@@ -124,12 +164,12 @@ fn of_learner(of: LearnerPacket) -> Option<Value> {
     }
 }
 
-/// Returns a packet of the model without the content that is not compared: the zxid of DIFF, the
-/// tree of SNAP, and configurations.
+/// Returns a packet of the model without the content that is not compared: the zxid of DIFF, and the
+/// tree of SNAP.
 pub(super) fn compared(packet: &Value) -> Value {
     let compared = match packet.of(0).word() {
         "DIFF" => 1,
-        "SNAP" | "FOLLOWERINFO" | "NEWLEADER" => 2,
+        "SNAP" => 2,
         _ => usize::MAX,
     };
     Value::Sequence(packet.items().iter().take(compared).cloned().collect())

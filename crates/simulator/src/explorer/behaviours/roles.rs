@@ -3,8 +3,8 @@
 //! The driver decides each election: it gives a server the votes after which the server leads, or
 //! follows. Real votes do not arrive.
 
-use proto::ElectionRound;
 use proto::notification::{Form, Notification, PeerState};
+use proto::{ElectionRound, Epoch};
 use simulation::configured::sid_of;
 use simulation::network::Port;
 use simulation::queue::MS;
@@ -67,24 +67,20 @@ impl Driver {
             let Some(candidate) = server.replica.candidate() else {
                 break;
             };
-            let vote = |peer: usize| Notification {
-                state: match peer {
-                    _ if leader == at => PeerState::Looking,
-                    peer if peer == leader => PeerState::Leading,
-                    _ => PeerState::Following,
-                },
+            // The server votes for itself, or for a leader with a later epoch.
+            let later = i64::from(leader != at);
+            let vote = Notification {
+                state: PeerState::Looking,
                 leader: sid_of(leader),
                 zxid: candidate.zxid.unwrap_or_default(),
                 round: ElectionRound(self.round),
-                peer_epoch: candidate.peer_epoch,
+                peer_epoch: Epoch(candidate.peer_epoch.0 + later),
                 form: Form::WithoutConfig { unread: 0 },
             };
-            let mut votes: Vec<_> = others(at).map(|peer| (peer, vote(peer))).collect();
-            votes.sort_by_key(|(peer, _)| *peer != leader);
             let process = server.host.process;
             self.stage.ensemble.with(process, |server| {
-                for (peer, vote) in votes {
-                    server.host.hear_vote(peer, vote);
+                for peer in others(at) {
+                    server.host.hear_vote(peer, vote.clone());
                 }
             });
             self.wait(at);
@@ -95,7 +91,7 @@ impl Driver {
         Err("the server does not decide".to_owned())
     }
 
-    fn is_looking(&self, at: usize) -> bool {
+    pub(super) fn is_looking(&self, at: usize) -> bool {
         self.stage.ensemble.process(at).is_some_and(is_looking)
     }
 

@@ -18,7 +18,7 @@ pub(super) enum Value {
 }
 
 /// Value of a field that does not exist.
-const NOTHING: &Value = &Value::Set(Vec::new());
+pub(super) const NOTHING: &Value = &Value::Set(Vec::new());
 
 impl Value {
     /// Returns a field of a record.
@@ -40,6 +40,18 @@ impl Value {
             Self::Sequence(items) | Self::Set(items) => items,
             _ => &[],
         }
+    }
+
+    /// Returns a set. Its numbers are in ascending order, so that equal sets are equal values.
+    pub(super) fn set(mut items: Vec<Self>) -> Self {
+        items.sort_by_key(Self::number);
+        Self::Set(items)
+    }
+
+    /// Returns a record with these fields.
+    pub(super) fn record<const N: usize>(fields: [(&str, Self); N]) -> Self {
+        let fields = fields.map(|(name, value)| (name.to_owned(), value));
+        Self::Record(fields.into())
     }
 
     pub(super) fn number(&self) -> i64 {
@@ -118,7 +130,7 @@ impl<'a> Input<'a> {
             return self.list(">>").map(Value::Sequence);
         }
         if self.accept("{") {
-            return self.list("}").map(Value::Set);
+            return self.list("}").map(Value::set);
         }
         if self.accept("[") {
             let mut fields = BTreeMap::new();
