@@ -13,6 +13,9 @@ use crate::wait::wait_until;
 /// Longest wait for a thread that writes lines to a file.
 const LOG_WRITER_MAX: Duration = Duration::from_secs(5);
 
+/// Longest wait for the threads of a paused process.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
 /// A child process whose output goes to a file. Dropping it kills the process. The output and the
 /// logs of a Zoarium server are then searched for secrets.
 #[derive(Debug)]
@@ -150,6 +153,20 @@ impl Process {
         kill_process(pid, signal).expect("signal a child of ours");
     }
 
+    /// Pauses it (SIGSTOP), and waits until its threads have stopped, because they may still run
+    /// after the signal is sent.
+    pub fn pause(&mut self) {
+        self.signal(Signal::STOP);
+        let threads = format!("/proc/{}/task", self.child.id());
+        wait_until(STOP_MAX, || {
+            // Other systems have no such directory.
+            let threads = std::fs::read_dir(&threads).into_iter().flatten().flatten();
+            let mut states = threads.map(|thread| state_of(&thread.path()));
+            let has_stopped = states.all(|state| !matches!(state, Some('R' | 'S' | 'D')));
+            has_stopped.then_some(())
+        });
+    }
+
     /// Kills it immediately (SIGKILL) and waits for its end.
     pub fn kill(&mut self) {
         self.child.kill().ok();
@@ -198,4 +215,11 @@ pub(crate) fn last_lines(text: &str, count: usize) -> String {
         .get(lines.len().saturating_sub(count)..)
         .unwrap_or_default()
         .join("\n")
+}
+
+/// Returns the state of a thread of Linux, from its directory in /proc.
+fn state_of(thread: &Path) -> Option<char> {
+    let stat = std::fs::read_to_string(thread.join("stat")).ok()?;
+    // The name before it may contain spaces and brackets.
+    stat.rsplit_once(") ")?.1.chars().next()
 }

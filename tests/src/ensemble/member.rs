@@ -342,7 +342,7 @@ impl Member {
     /// Pauses it (SIGSTOP). Its connections stay open, and it does not answer.
     pub fn pause(&mut self) {
         if let Some(process) = &mut self.process {
-            process.signal(Signal::STOP);
+            process.pause();
             self.is_paused = true;
         }
     }
