@@ -196,6 +196,9 @@ Next ==
 SpecNew == InitNew /\ [][Next]_vars
 SpecEstablished == InitEstablished /\ [][Next]_vars
 SpecReconfiguring == InitReconfiguring /\ [][Next]_vars
+\* A bound of SpecReplaced: the leader that has crashed does not start again.
+LeaderStaysDown == \E s \in Server : role[s] = "DOWN"
+
 SpecReplaced == InitReplaced /\ [][Next]_vars
 SpecFiles == InitFiles /\ [][Next]_vars
 
