@@ -202,7 +202,8 @@ Step ==
       [] Action = "StepDown"            -> StepDown(S)
       [] Action = "HandOver"            -> leader[S].designated = T /\ HandOver(S)
       [] Action = "InstallConfig"       -> InstallsConfig
-      [] Action = "LeaveLeader"         -> LeaveLeader(S)
+      \* UPTODATE may have ended the role already.
+      [] Action = "LeaveLeader"         -> IF role[S] = "LOOKING" THEN UNCHANGED vars ELSE LeaveLeader(S)
       [] Action = "DropLearner"         -> DropLearner(S, T)
       [] Action = "Crash"               -> Crash(S, Len(UpTo(disk[S].log, Z)), disk[S].lists)
       [] Action = "Restart"             -> /\ Restart(S)
