@@ -106,9 +106,11 @@ pub enum HeldWork {
     SaveCurrent,
     /// Truncation of the log, after which the tree is loaded again.
     Truncate,
-    /// Snapshot of a tree that this server has received from its leader.
+    /// Cut of the log for a tree that this server has received from its leader.
+    CutLog,
+    /// Snapshot of such a tree.
     AdoptSnapshot,
-    /// Report to the replica that such a snapshot is on disk.
+    /// Report to the replica that this snapshot is on disk.
     Report,
     /// Snapshot that is due, or that an operator requested.
     DueSnapshot,
@@ -121,6 +123,7 @@ impl HeldWork {
             DiskCommand::Group(_) => Some(Self::Sync),
             DiskCommand::Order(DiskOrder::SaveCurrentEpoch(_)) => Some(Self::SaveCurrent),
             DiskCommand::Order(DiskOrder::Reload { keep: Some(_) }) => Some(Self::Truncate),
+            DiskCommand::Order(DiskOrder::TakeOver { .. }) => Some(Self::CutLog),
             DiskCommand::Order(_) => None,
         }
     }

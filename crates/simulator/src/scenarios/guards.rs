@@ -131,6 +131,12 @@ pub const GUARDS: &[Guard] = &[
         script: lists::commit_by_new_voters,
     },
     Guard {
+        title: "a member discards a proposed list, and crashes before its log is cut",
+        mutant: "ListDiscardedBeforeCut",
+        plan: lists::with_newcomer_and_trees,
+        script: lists::proposal_without_list,
+    },
+    Guard {
         title: "a server with a damaged log votes with an empty history",
         mutant: "UntrustedVotes",
         plan: |plan| plan,
