@@ -244,6 +244,10 @@ DropLearner(l, f) ==
 -----------------------------------------------------------------------------
 (* Crash and restart. *)
 
+\* A configuration that NEWLEADER has discarded is in the files until the log is cut.
+KeepsDiscarded(s, lists) ==
+    learner[s].stage = "CUT" => lists.seen.version >= disk[s].saved.seen.version
+
 \* The process ends, or the machine loses power and with it records that were not synced.
 Crash(s, kept, lists) ==
     /\ role[s] # "DOWN"
@@ -254,10 +258,7 @@ Crash(s, kept, lists) ==
     /\ \/ lists = disk[s].lists
        \/ \A txn \in Range(SubSeq(disk[s].log, disk[s].synced + 1, kept)) :
              IsReconfig(txn) => ZxidOf(txn) <= lists.seen.version
-    \* A discarded configuration is in the files until the log is cut.
-    /\ \/ learner[s].stage # "CUT"
-       \/ lists # disk[s].lists
-       \/ \A found \in FileLists(disk[s]) : found.seen.version <= lists.seen.version
+    /\ KeepsDiscarded(s, lists)
     /\ spent' = [spent EXCEPT !.crashes = @ + 1]
     /\ disk' = [disk EXCEPT ![s].log = SubSeq(@, 1, kept), ![s].synced = kept,
                             ![s].lists = lists, ![s].saved = lists, ![s].between = {}]

@@ -144,6 +144,7 @@ FoundLists ==
     IN \E lists \in FileLists(disk[S]) \union installed :
           /\ lists.config.version = Z
           /\ lists.seen.version = N
+          /\ KeepsDiscarded(S, lists)
           /\ disk' = [disk EXCEPT ![S].lists = lists, ![S].saved = lists, ![S].between = {}]
     /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
 

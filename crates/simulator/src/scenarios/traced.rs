@@ -7,10 +7,13 @@ use crate::checks::trace::Trace;
 use crate::ensemble::Ensemble;
 use crate::storms::plan::Plan;
 
-/// Guards whose scripts contain only what the formal model describes: voters with correct disks.
-const MODELLED: [&str; 6] = [
+/// Guards whose scripts contain only what the formal model describes: voters with correct disks, and
+/// servers that become voters.
+const MODELLED: [&str; 8] = [
     "CutForgottenByNextRole",
+    "EpochByOldList",
     "GenerationRaisedLate",
+    "ListDiscardedBeforeCut",
     "LogWholeFromKept",
     "NeededSnapshotForgotten",
     "SnapshotOverSync",
@@ -33,6 +36,11 @@ impl TracedScript {
         self.plan.servers()
     }
 
+    /// Returns the number of servers in the first list. All of them vote.
+    pub fn voters(&self) -> usize {
+        self.plan.voters
+    }
+
     /// Runs the script, and returns the actions of the servers as one piece.
     pub fn record(&self) -> ModelTrace {
         let ensemble = Ensemble::new(self.seed, self.plan.clone(), Trace::Off);
@@ -51,9 +59,10 @@ pub fn traced() -> impl Iterator<Item = TracedScript> {
         plan: scenario.plan(),
         script: scenario.script,
     });
+    let has_observers = |plan: &Plan| plan.observers > 0 && !plan.features.grows;
     let modelled = GUARDS
         .iter()
-        .filter(|guard| MODELLED.contains(&guard.mutant) && guard.plan().observers == 0);
+        .filter(move |guard| MODELLED.contains(&guard.mutant) && !has_observers(&guard.plan()));
     of_issues.chain(modelled.map(|guard| TracedScript {
         name: guard.mutant.to_owned(),
         seed: SEED,

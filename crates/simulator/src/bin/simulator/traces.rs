@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use simulator::scenarios::traced;
+use simulator::scenarios::{TracedScript, traced};
 use simulator::{ModelTrace, TraceLength, TracePiece, TracedServers, record, record_servers};
 
 /// Contents of the traces.
@@ -45,6 +45,8 @@ impl TraceArguments {
             None => Ok(self.of_seeds(seeds)),
             Some(script) => self.of_script(script),
         };
+        let of_script = traced().find(|traced| Some(&*traced.name) == script);
+        let voters = of_script.map_or(self.servers, |traced| traced.voters());
         let traces = match traces {
             Ok(traces) => traces,
             Err(text) => {
@@ -65,7 +67,7 @@ impl TraceArguments {
                 .filter_map(|(at, trace)| Some((at, trace.pieces.get(number - 1)?)))
                 .collect();
             let dir = dir.join(number.to_string());
-            if let Err(error) = self.write_pieces(&dir, &pieces) {
+            if let Err(error) = self.write_pieces(&dir, voters, &pieces) {
                 eprintln!("{}: {error}", dir.display());
                 return ExitCode::FAILURE;
             }
@@ -108,19 +110,26 @@ impl TraceArguments {
             reconfigure: self.reconfigure,
         };
         let of_seeds = seeds.map(|seed| record(seed, servers, length));
-        let scripts = traced().filter(|script| self.scripts && script.servers() == self.servers);
+        let is_of_voters = |script: &TracedScript| script.voters() == self.servers;
+        let scripts = traced().filter(|script| self.scripts && is_of_voters(script));
         of_seeds
             .chain(scripts.map(|script| script.record()))
             .collect()
     }
 
-    /// Writes pieces, each with the number of its trace.
-    fn write_pieces(&self, dir: &Path, pieces: &[(usize, &TracePiece)]) -> io::Result<()> {
+    /// Writes pieces, each with the number of its trace. The first list contains this number of
+    /// voters.
+    fn write_pieces(
+        &self,
+        dir: &Path,
+        voters: usize,
+        pieces: &[(usize, &TracePiece)],
+    ) -> io::Result<()> {
         fs::create_dir_all(dir)?;
         let numbers: Vec<_> = pieces.iter().map(|(at, _)| (at + 1).to_string()).collect();
         let texts: Vec<_> = pieces.iter().map(|(_, piece)| &*piece.text).collect();
         let text = format!(
-            "---- MODULE TraceData ----\nEXTENDS Integers\nSids == 1..{}\n\
+            "---- MODULE TraceData ----\nEXTENDS Integers\nSids == 1..{}\nVoters == 1..{voters}\n\
              Numbers == <<{}>>\nTraces == <<\n{}\n>>\n====\n",
             self.servers,
             numbers.join(", "),
