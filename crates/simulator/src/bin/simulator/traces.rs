@@ -110,8 +110,9 @@ impl TraceArguments {
             reconfigure: self.reconfigure,
         };
         let of_seeds = seeds.map(|seed| record(seed, servers, length));
-        let is_of_voters = |script: &TracedScript| script.voters() == self.servers;
-        let scripts = traced().filter(|script| self.scripts && is_of_voters(script));
+        // All traces in a file have the same first list.
+        let fits = |script: &TracedScript| [script.servers(), script.voters()] == [self.servers; 2];
+        let scripts = traced().filter(|script| self.scripts && fits(script));
         of_seeds
             .chain(scripts.map(|script| script.record()))
             .collect()
