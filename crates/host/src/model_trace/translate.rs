@@ -15,13 +15,17 @@ use zab::learner::Fault;
 
 use super::Fact;
 
+/// Largest sid in the number of a reconfiguration. TLC computes with 32 bits.
+const VOTER_MAX: i64 = 30;
+
 /// Returns a number for the content of a transaction, small enough for TLC. It is negative for a
-/// reconfiguration: the sum of the powers of two that belong to its voters.
+/// reconfiguration: the sum of the powers of two that belong to its voters. Voters above
+/// [`VOTER_MAX`] are left out.
 pub fn content_of(txn: &[u8]) -> i64 {
     let voters = voters_in(txn).map(|list| {
         let voters = list.participants().map(|member| member.sid.0);
-        let powers = voters.filter_map(|sid| 1_i64.checked_shl(u32::try_from(sid).ok()?));
-        -powers.sum::<i64>()
+        let voters = voters.filter(|sid| (0..=VOTER_MAX).contains(sid));
+        -voters.map(|sid| 1_i64 << sid).sum::<i64>()
     });
     voters.unwrap_or_else(|| i64::from(crc32fast::hash(txn) >> 1))
 }
