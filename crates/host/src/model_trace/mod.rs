@@ -137,8 +137,8 @@ impl ReplicaTrace {
         let (log, end) = (&started.history, started.history.appended());
         let found = list_snapshots(&**log.disk(), &log.dirs().snap)?;
         if let Some(lists) = MemberLists::new(config).filter(|_| config.features.reconfig_enabled) {
-            let seen = lists.last_seen().unwrap_or(lists.committed());
-            let [config, seen] = [lists.committed(), seen].map(|list| Zxid(list.version.0));
+            let lists = [lists.committed(), lists.newest()];
+            let [config, seen] = lists.map(|list| Zxid(list.version.0));
             trace.add(Fact::FoundLists { config, seen });
         }
         trace.start(end, member.epochs, found.iter().map(|file| file.zxid));

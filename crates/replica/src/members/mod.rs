@@ -115,6 +115,11 @@ impl MemberLists {
         self.last_seen.as_ref()
     }
 
+    /// Returns the newest list: the last seen one, or the committed one.
+    pub fn newest(&self) -> &Membership {
+        self.last_seen.as_ref().unwrap_or(&self.committed)
+    }
+
     /// Returns the hosts of all members of both lists, by name or address.
     pub fn hosts(&self) -> Vec<String> {
         let lists = [Some(&self.committed), self.last_seen.as_ref()];
@@ -150,7 +155,7 @@ impl MemberLists {
     /// An older list replaces the last list seen, because it comes from a new leader that does not
     /// know the later reconfiguration, which was therefore never committed.
     pub fn see(&mut self, list: Membership) -> Option<MemberFile> {
-        let known = self.last_seen.as_ref().unwrap_or(&self.committed).version;
+        let known = self.newest().version;
         if !self.reconfig_enabled || list.version == known {
             return None;
         }
@@ -211,7 +216,7 @@ impl MemberLists {
                 ..self.committed.clone()
             });
         }
-        let list = self.last_seen.as_ref().unwrap_or(&self.committed);
+        let list = self.newest();
         let config = EpochConfig {
             text: Bytes::from(list.node_data()),
             version: list.version.0,

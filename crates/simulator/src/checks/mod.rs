@@ -490,6 +490,5 @@ impl StepChecks for Checks {
 /// Returns the versions of the committed and of the last seen member list.
 fn lists_of(server: &Server) -> Option<[Zxid; 2]> {
     let lists = server.replica.lists()?;
-    let seen = lists.last_seen().unwrap_or(lists.committed());
-    Some([lists.committed(), seen].map(|list| Zxid(list.version.0)))
+    Some([lists.committed(), lists.newest()].map(|list| Zxid(list.version.0)))
 }
