@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::secrets::search;
-use crate::wait::wait_until;
+use crate::wait::{wait_for, wait_until};
 
 /// Longest wait for a thread that writes lines to a file.
 const LOG_WRITER_MAX: Duration = Duration::from_secs(5);
@@ -158,8 +158,8 @@ impl Process {
     pub fn pause(&mut self) {
         self.signal(Signal::STOP);
         let threads = format!("/proc/{}/task", self.child.id());
-        wait_until(STOP_MAX, || {
-            // Other systems have no such directory.
+        wait_for("stop of all threads", STOP_MAX, || {
+            // This directory exists only on Linux.
             let threads = std::fs::read_dir(&threads).into_iter().flatten().flatten();
             let mut states = threads.map(|thread| state_of(&thread.path()));
             let has_stopped = states.all(|state| !matches!(state, Some('R' | 'S' | 'D')));

@@ -80,7 +80,7 @@ impl Contender {
 
     /// Stops the process with SIGSTOP for at least `time`.
     pub(super) fn pause(&mut self, time: Duration) {
-        self.process.signal(Signal::STOP);
+        self.process.pause();
         self.paused_until = Some(Instant::now() + time);
     }
 
