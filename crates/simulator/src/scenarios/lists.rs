@@ -87,7 +87,7 @@ impl Ensemble {
     }
 
     /// Server 2 looks for a leader. Server 4 votes for it, and then finds server 3 again, which
-    /// commits the list and one more transaction. What server 3 has sent last is lost.
+    /// commits the list and one more transaction. The last packets of server 3 are lost.
     fn commits_alone(&mut self, proposed: Zxid) {
         self.run(100 * MS);
         self.break_link(LEADER, JOINING);

@@ -4,9 +4,11 @@
 //! If a configuration is proposed and this server has logged the proposal, a quorum of that
 //! configuration must accept the epoch, too. The last leader may have committed transactions with
 //! that quorum alone, and a learner with more transactions is refused only until the epoch is
-//! accepted. (Java needs only the configuration in force, because its proposals need both quorums
-//! until the configuration is activated.) If this server has not logged the proposal, the quorum in
-//! force shows that it is not committed, and neither is anything after it.
+//! accepted. In Java, proposals need both quorums until the configuration is activated, so the
+//! configuration in force is enough.
+//!
+//! If this server has not logged the proposal, the quorum in force shows that the proposal and
+//! everything after it are not committed.
 //!
 //! A voter outside that quorum may have accepted a later epoch from a prospective leader that never
 //! led. It cannot accept this leader and reconnects indefinitely. When it reconnects, the leader

@@ -2,7 +2,6 @@
 
 use host::Fact;
 use proto::{Epoch, Zxid};
-
 use simulation::configured::index_of;
 
 use super::member::{Role, Stage};

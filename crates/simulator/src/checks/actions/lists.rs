@@ -35,8 +35,8 @@ impl ActionTrace {
         self.add("HandOver", at, Some(next), 0, 0);
     }
 
-    /// Records a list that a server has received from another server while it had no role. Other
-    /// lists are part of other actions.
+    /// Records a list that a server has received from another server between two roles. Other lists
+    /// are part of other actions.
     pub(super) fn installs_config(&mut self, at: usize, version: Zxid) {
         let member = &mut self.members[at];
         if member.role == Role::Looking {
