@@ -19,8 +19,8 @@ use super::Fact;
 const VOTER_MAX: i64 = 30;
 
 /// Returns a number for the content of a transaction, small enough for TLC. It is negative for a
-/// reconfiguration: the sum of the powers of two that belong to its voters. Voters above
-/// [`VOTER_MAX`] are left out.
+/// reconfiguration: the sum of the powers of two that belong to its voters. Voters with a sid above
+/// 30 are left out.
 pub fn content_of(txn: &[u8]) -> i64 {
     let voters = voters_in(txn).map(|list| {
         let voters = list.participants().map(|member| member.sid.0);
