@@ -148,11 +148,14 @@ FoundLists ==
           /\ disk' = [disk EXCEPT ![S].lists = lists, ![S].saved = lists, ![S].between = {}]
     /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
 
-\* The configurations that have been in force. The server from which S has received one of them may
-\* have a newer one meanwhile.
+\* The configurations that are or were in force. The server from which S has received one of them may
+\* have a newer one meanwhile. In a history that contains the configuration in force, earlier ones are
+\* committed.
 ConfigsInForce ==
-    {disk[t].lists.config : t \in Server} \union
-    {ConfigOf(txn) : txn \in {x \in UNION {Range(Delivered(t)) : t \in Server} : IsReconfig(x)}}
+    UNION {LET config == disk[t].lists.config
+               upTo == UpTo(RecoveredTree(disk[t]), config.version)
+               configs == {ConfigOf(txn) : txn \in {x \in Range(upTo) : IsReconfig(x)}}
+           IN {config} \union (IF config \in configs THEN configs ELSE {}) : t \in Server}
 
 InstallsConfig ==
     /\ role[S] = "LOOKING"
