@@ -209,18 +209,18 @@ ReceiveDIFF(f, l) ==
 
 \* The learner cuts its log and loads its tree again. If its files do not reach back so far, it
 \* leaves, and needs a snapshot.
-ReceiveTRUNC(f, l) ==
+CutsTo(f, l, before) ==
     /\ IsLearnerOf(f, l)
     /\ learner[f].stage = "ACKEPOCH"
     /\ FirstIs(l, f, "TRUNC")
     /\ ~NeedsSnapshot(f)
     /\ LET zxid == Head(msgs[l][f])[2]
-           d == Truncated(disk[f], zxid)
+           d == Truncated(before, zxid)
        IN IF Is("SkipTruncate")
           THEN /\ learner' = Receiving(f, FALSE)
                /\ msgs' = Consumed(msgs, l, f)
                /\ UNCHANGED <<disk, role, treeVars, leader, electionVars>>
-          ELSE IF CanTruncate(disk[f], zxid)
+          ELSE IF CanTruncate(before, zxid)
           THEN /\ disk' = [disk EXCEPT ![f] = d]
                /\ IF Is("TreeKeptOverTruncate")
                   THEN end' = [end EXCEPT ![f] = zxid] /\ UNCHANGED <<tree, established, writing>>
@@ -230,6 +230,8 @@ ReceiveTRUNC(f, l) ==
                /\ UNCHANGED <<role, leader, electionVars>>
           ELSE Drain(f) /\ FollowerEnds(f, learner[f].epoch)
     /\ UNCHANGED <<ghostVars, spent>>
+
+ReceiveTRUNC(f, l) == CutsTo(f, l, disk[f])
 
 \* A learner that needs a snapshot refuses DIFF and TRUNC.
 RefuseSync(f, l) ==

@@ -105,6 +105,13 @@ Acknowledges ==
     /\ SendACKEPOCH(S, T)
     /\ Z # Unknown /\ learner[S].open => Last(msgs'[S][T]) = <<"ACKEPOCH", Z, N>>
 
+\* The code also keeps older snapshots, so it can cut the log before the newest one. The model cuts as
+\* if one of them had the name of the beginning of the log.
+BeforeCut ==
+    IF N = 0 \/ CanTruncate(disk[S], Z) THEN disk[S]
+    ELSE LET base == disk[S].base
+         IN [disk[S] EXCEPT !.snapshot = [zxid |-> base, tree |-> UpTo(@.tree, base)]]
+
 \* An earlier snapshot in progress may have been abandoned.
 StartsSnapshot ==
     /\ end[S] = Z
@@ -223,8 +230,8 @@ Step ==
       [] Action = "SyncFollowerSNAP"    -> Synchronises("SNAP")
       [] Action = "ReceiveDIFF"         -> ReceiveDIFF(S, T)
       [] Action = "ReceiveTRUNC"        -> /\ Receives("TRUNC", Z)
-                                           /\ CanTruncate(disk[S], Z) = (N = 1)
-                                           /\ ReceiveTRUNC(S, T)
+                                           /\ CanTruncate(BeforeCut, Z) = (N = 1)
+                                           /\ CutsTo(S, T, BeforeCut)
       [] Action = "ReceiveSNAP"         -> Receives("SNAP", Z) /\ ReceiveSNAP(S, T)
       [] Action = "RefuseSync"          -> RefuseSync(S, T)
       [] Action = "ReceivePROPOSAL"     -> Receives("PROPOSAL", Transaction) /\ ReceivePROPOSAL(S, T)
