@@ -75,9 +75,8 @@ Settled(l) == {t \in Server : \E v \in Range(recvset[S][t]) : v[3] = l /\ v[4] =
 
 Agreeing(ballot) == {t \in Server : \E v \in Range(recvset[S][t]) : v = Append(ballot, 1)}
 
-\* A quorum with S has elected l. If the voters were looking for a leader, their vote is not worse than
-\* the own vote of S, unless S is not a voter in the committed configuration. A leader is elected with
-\* its own vote.
+\* A quorum with S has elected l. A leader is elected with its own vote. If l has no role yet, the vote
+\* is not worse than the own vote of S, unless S is not a voter in the committed configuration.
 Elects(l) ==
     LET own == <<disk[S].current, LogEnd(disk[S]), S>>
         votes == {own} \union {<<v[1], v[2], v[3]>> :
@@ -85,12 +84,12 @@ Elects(l) ==
         lists == disk[S].lists
         isVoter == S \in lists.config.voters
         settled == {S} \union Settled(l)
-    IN \/ /\ S # l /\ l \in Settled(l)
-          /\ IF isVoter THEN Decides(S, settled) ELSE HasQuorum(lists.config, settled)
-       \/ \E v \in votes :
-             /\ v[3] = l
-             /\ IF S = l THEN v = own ELSE ~isVoter \/ ~IsBetter(own, v)
-             /\ Decides(S, {S} \union Agreeing(v) \union Settled(l))
+    IN \E v \in {x \in votes : x[3] = l} :
+          LET electors == settled \union Agreeing(v)
+          IN IF S # l /\ l \in settled
+             THEN IF isVoter THEN Decides(S, electors) ELSE HasQuorum(lists.config, electors)
+             ELSE /\ IF S = l THEN v = own ELSE ~isVoter \/ ~IsBetter(own, v)
+                  /\ Decides(S, electors)
 
 \* The zxid in DIFF is informative.
 Synchronises(kind) ==
