@@ -15,12 +15,13 @@ EXTENDS Ensemble, TraceData, StartData
 VARIABLES
     trace,     \* the number of the trace
     position,  \* the position of the next event
-    applied    \* the end of the tree of each server, according to the events so far
+    applied,   \* the end of the tree of each server, according to the events so far
+    older      \* other lists that the files of each server may contain
 
 Begin(start) ==
     /\ disk = start[1] /\ role = start[2] /\ tree = start[3] /\ end = start[4]
     /\ established = start[5] /\ writing = start[6] /\ learner = start[7] /\ leader = start[8]
-    /\ msgs = start[9] /\ recvset = start[10] /\ applied = start[11]
+    /\ msgs = start[9] /\ recvset = start[10] /\ applied = start[11] /\ older = start[12]
     /\ vote = [s \in Server |-> <<>>]
     \* These variables only serve the invariants and the bounds.
     /\ proposed = <<>> /\ committed = {} /\ leaders = {} /\ spent = Nothing
@@ -28,14 +29,14 @@ Begin(start) ==
 TraceInit ==
     /\ trace \in DOMAIN Traces
     /\ position = 1
-    /\ IF Starts = {} THEN InitNew /\ applied = [s \in Server |-> 0]
+    /\ IF Starts = {} THEN InitNew /\ applied = [s \in Server |-> 0] /\ older = [s \in Server |-> {}]
        ELSE \E start \in Starts : start[1] = Numbers[trace] /\ Begin(start[2])
 
 \* Prints the state after the last event of a piece.
 PrintEnd ==
     HasNext /\ position = Len(Traces[trace]) => PrintT(<<"end of piece", Numbers[trace],
         <<disk', role', tree', end', established', writing', learner', leader', msgs', recvset',
-          applied'>>>>)
+          applied', older'>>>>)
 
 \* A path does not branch, so the position identifies the state.
 Place == <<trace, position>>
@@ -143,17 +144,6 @@ Logged ==
     /\ disk' = [disk EXCEPT ![S].synced = Len(UpTo(disk[S].log, Z))]
     /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
 
-\* The process that starts has found these member lists. The crash may have prevented the step that
-\* belongs to the newest of them.
-FoundLists ==
-    LET installed == {Install(disk[S], disk[t].lists.config).lists : t \in Server}
-    IN \E lists \in FileLists(disk[S]) \union installed :
-          /\ lists.config.version = Z
-          /\ lists.seen.version = N
-          /\ KeepsDiscarded(S, lists)
-          /\ disk' = [disk EXCEPT ![S].lists = lists, ![S].saved = lists, ![S].between = {}]
-    /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
-
 \* The configurations that are or were in force. The server from which S has received one of them may
 \* have a newer one meanwhile. In a history that contains the configuration in force, earlier ones are
 \* committed.
@@ -162,6 +152,17 @@ ConfigsInForce ==
                upTo == UpTo(RecoveredTree(disk[t]), config.version)
                configs == {ConfigOf(txn) : txn \in {x \in Range(upTo) : IsReconfig(x)}}
            IN {config} \union (IF config \in configs THEN configs ELSE {}) : t \in Server}
+
+\* The process that starts has found these member lists. The crash may have prevented the step that
+\* belongs to the newest of them.
+FoundLists ==
+    LET installed == {Install(disk[S], config).lists : config \in ConfigsInForce}
+    IN \E lists \in FileLists(disk[S]) \union older[S] \union installed :
+          /\ lists.config.version = Z
+          /\ lists.seen.version = N
+          /\ KeepsDiscarded(S, lists)
+          /\ disk' = [disk EXCEPT ![S].lists = lists, ![S].saved = lists, ![S].between = {}]
+    /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
 
 InstallsConfig ==
     /\ role[S] = "LOOKING"
@@ -201,6 +202,15 @@ NextApplied ==
       [] Action = "ReceiveUPTODATE" -> [applied EXCEPT ![S] = end[S]]
       [] Action \in Settling        -> [applied EXCEPT ![S] = end'[S]]
       [] OTHER                      -> applied
+
+\* In the model, the files contain the lists in memory when a role ends or an epoch is accepted. In the
+\* code, the next step may come first. The disk works in order: after later work, they contain them.
+NextOlder ==
+    LET isWork == \/ Action \in {"Crash", "CutLog", "SaveCurrentEpoch"}
+                  \/ Action = "SyncLog" /\ disk'[S].synced = Len(disk'[S].log)
+    IN [older EXCEPT ![S] = IF isWork THEN {}
+                            ELSE IF disk'[S].saved # disk[S].saved THEN @ \union FileLists(disk[S])
+                            ELSE @]
 
 Step ==
     CASE Action = "ReceiveNotification" -> Notified
@@ -269,12 +279,13 @@ TraceNext ==
     /\ Step
     /\ position' = position + 1
     /\ applied' = NextApplied
+    /\ older' = NextOlder
     /\ UNCHANGED trace
     /\ PrintEnd
 
-TraceSpec == TraceInit /\ [][TraceNext]_<<vars, trace, position, applied>>
+TraceSpec == TraceInit /\ [][TraceNext]_<<vars, trace, position, applied, older>>
 
 \* Prints the positions of accepted events. The event after the last one is rejected.
 PrintSpec ==
-    TraceInit /\ [][TraceNext /\ PrintT(<<trace, position>>)]_<<vars, trace, position, applied>>
+    TraceInit /\ [][TraceNext /\ PrintT(<<trace, position>>)]_<<vars, trace, position, applied, older>>
 =============================================================================
