@@ -112,6 +112,11 @@ impl ActionTrace {
         self.piece_min = piece_min;
     }
 
+    /// Ends the trace, because a server continues with a step that the formal model does not have.
+    pub(crate) fn end(&mut self) {
+        self.is_on = false;
+    }
+
     /// Returns the number of complete pieces.
     pub(crate) fn complete(&self) -> usize {
         self.cuts.len()
