@@ -442,8 +442,9 @@ impl StepChecks for Checks {
     fn started(world: &mut World, server: &Server) {
         let (index, log) = (server.host.process.server, &server.host.disk.history);
         world.checks.coverage.starts(index);
-        // After a power failure, lost sectors of unsynced records may look like corruption.
-        if !server.replica.is_trusted() {
+        // After a power failure, lost sectors of unsynced records may look like corruption. The formal
+        // model rejects any other member that starts without its records.
+        if world.settings.loses_sectors && !server.replica.is_trusted() {
             world.checks.actions.end();
         }
         let (disk, dirs) = (log.disk().clone(), log.dirs().clone());
